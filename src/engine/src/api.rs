@@ -1,0 +1,262 @@
+//! What goes in and what comes out.
+
+use core::net::{IpAddr, SocketAddr};
+
+use crate::time::{MS, Nanos, SEC, Time};
+
+/// Where a packet is going.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the server to the client, over the lossy hop.
+    Down,
+    /// From the client to the server; mostly acknowledgements.
+    Up,
+}
+
+/// The caller's name for a packet that is waiting for its verdict; for
+/// NFQUEUE the packet id. The engine hands it back and never looks into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Handle(pub u32);
+
+/// What to do with the packet just shown to the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it go on now.
+    Forward,
+    /// Keep it until [`Action::Release`] names its handle.
+    Hold,
+    /// Let it go on now, and need not show the engine this flow again: it is
+    /// not QUIC, or its hop has been clean for [`Config::release_after`]. A
+    /// caller that cannot bypass may treat it as [`Verdict::Forward`].
+    Bypass,
+}
+
+/// Something the caller has to do. Actions are to be drained with
+/// [`Engine::next_action`](crate::Engine::next_action) after every other call,
+/// and in order. The verdict of the call comes first: the packet it was given for
+/// goes ahead of every copy and every held packet that the same call releases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Let a held packet go on. Order matters: wire order is the order of
+    /// these actions.
+    Release(Handle),
+    /// Send a copy of an earlier packet, a whole IP packet as it was shown.
+    Inject {
+        /// Always [`Direction::Down`] at present.
+        direction: Direction,
+        /// The bytes, borrowed from the engine's cache.
+        packet: &'a [u8],
+    },
+    /// Measure the round trip to this client with an echo request and report
+    /// it with [`Engine::on_probe_reply`](crate::Engine::on_probe_reply).
+    Probe {
+        /// The client's address.
+        client: IpAddr,
+    },
+    /// Something worth a log line; only if [`Config::events`].
+    Event(Event),
+}
+
+/// What the engine noticed, for logs, time lines and tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: Time,
+    /// The client's end of the flow.
+    pub client: SocketAddr,
+    /// The server's end of the flow.
+    pub server: SocketAddr,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// The kinds of [`Event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A QUIC flow was recognised.
+    FlowStart,
+    /// A flow left the table.
+    FlowEnd {
+        /// Downstream packets seen.
+        packets_down: u64,
+        /// Losses inferred.
+        inferred: u64,
+        /// Losses that were seen to be repaired.
+        repaired: u64,
+        /// Copies sent.
+        resent: u64,
+    },
+    /// A reply revealed a loss.
+    Loss {
+        /// Number of the packet believed lost, counted per flow from 1.
+        packet: u64,
+    },
+    /// A copy was sent.
+    Resend {
+        /// Number of the packet, counted per flow from 1.
+        packet: u64,
+    },
+    /// A reply showed that the hole is filled.
+    Repair {
+        /// From the reply that revealed the loss to this one.
+        after_ns: Nanos,
+    },
+    /// A loss was given up: not on this hop, or beyond repair.
+    Abandon,
+    /// Client packets are being held from now on.
+    HoldStart,
+    /// Held client packets were let go.
+    HoldEnd {
+        /// How many.
+        packets: u32,
+        /// For how long the first one waited.
+        held_ns: Nanos,
+    },
+}
+
+/// Settings. [`Config::default`] is what the product ships with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Bytes of packet copies kept, shared by all flows.
+    pub cache_bytes: usize,
+    /// Flows known at a time; the least recently used one makes room.
+    pub max_flows: usize,
+    /// Largest share of a flow's downstream packets sent again, in percent.
+    pub resend_percent: u32,
+    /// Whether replies that would tell the sender of a repaired loss are held.
+    pub conceal: bool,
+    /// Let a flow go ([`Verdict::Bypass`]) after this long without a loss.
+    pub release_after: Option<Nanos>,
+    /// Forget a flow after this long without a packet.
+    pub idle_timeout: Nanos,
+    /// Longest time a client packet is ever held.
+    pub hold_cap: Nanos,
+    /// Whether [`Action::Event`] is wanted.
+    pub events: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            cache_bytes: 4096 * 1024,
+            max_flows: 1024,
+            resend_percent: 10,
+            conceal: true,
+            release_after: Some(30 * SEC),
+            idle_timeout: 60 * SEC,
+            hold_cap: 60 * MS,
+            events: false,
+        }
+    }
+}
+
+/// Counters since the start or the last [`Engine::reset`](crate::Engine::reset).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Packets seen from servers to clients.
+    pub packets_down: u64,
+    /// Packets seen from clients to servers.
+    pub packets_up: u64,
+    /// Of both, those of QUIC flows.
+    pub packets_quic: u64,
+    /// Of both, those that were passed by unlooked at: not UDP, malformed,
+    /// fragments, or of flows that are not QUIC.
+    pub packets_other: u64,
+    /// Of `packets_other`, those whose IP or UDP headers were malformed.
+    pub packets_malformed: u64,
+    /// IP bytes towards clients.
+    pub bytes_down: u64,
+    /// IP bytes towards servers.
+    pub bytes_up: u64,
+    /// Flows in the table that are QUIC.
+    pub flows_active: u64,
+    /// Of these, flows being watched and repaired.
+    pub flows_protected: u64,
+    /// Flows in the table that were let go.
+    pub flows_bypassed: u64,
+    /// Flows pushed out by newer ones.
+    pub flows_evicted: u64,
+    /// Losses inferred.
+    pub losses_inferred: u64,
+    /// Losses seen to be repaired by a copy.
+    pub losses_repaired: u64,
+    /// Losses that no copy healed: most likely lost before the router.
+    pub losses_upstream: u64,
+    /// Losses left alone because the hop showed congestion.
+    pub losses_congestion: u64,
+    /// Copies sent.
+    pub resent_packets: u64,
+    /// IP bytes of them.
+    pub resent_bytes: u64,
+    /// Copies not sent because the budget was used up.
+    pub resent_limited: u64,
+    /// Episodes of holding.
+    pub concealed_gaps: u64,
+    /// Client packets held.
+    pub concealed_held: u64,
+    /// Episodes that ended by a deadline.
+    pub concealed_late: u64,
+    /// Client packets held right now.
+    pub held_now: u64,
+    /// Local round-trip time over the protected flows, median, microseconds.
+    pub local_rtt_us_p50: u64,
+    /// The same, 99th percentile.
+    pub local_rtt_us_p99: u64,
+    /// Packet bytes in the cache.
+    pub cache_bytes: u64,
+    /// Size of the cache in bytes.
+    pub cache_limit: u64,
+}
+
+/// One flow, for people to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowInfo {
+    /// The client's end.
+    pub client: SocketAddr,
+    /// The server's end.
+    pub server: SocketAddr,
+    /// Since the first packet, nanoseconds.
+    pub age: Nanos,
+    /// IP bytes towards the client.
+    pub bytes_down: u64,
+    /// Packets towards the client.
+    pub packets_down: u64,
+    /// Local round-trip time in nanoseconds; 0 if unknown.
+    pub local_rtt: Nanos,
+    /// Losses inferred.
+    pub inferred: u64,
+    /// Losses seen to be repaired.
+    pub repaired: u64,
+    /// Copies sent.
+    pub resent: u64,
+    /// What the engine makes of it.
+    pub state: FlowState,
+}
+
+/// What the engine makes of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowState {
+    /// Not yet known to be QUIC.
+    Unknown,
+    /// The QUIC handshake is going on.
+    Handshake,
+    /// Watched and repaired.
+    Protected,
+    /// Watched only, for the moment: recent attempts did not heal anything.
+    Watching,
+    /// Not QUIC, or let go.
+    Bypassed,
+}
+
+impl FlowState {
+    /// The name used in logs, on ubus and in LuCI.
+    pub fn name(self) -> &'static str {
+        match self {
+            FlowState::Unknown => "unknown",
+            FlowState::Handshake => "handshake",
+            FlowState::Protected => "protected",
+            FlowState::Watching => "watching",
+            FlowState::Bypassed => "bypassed",
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Time as the engine sees it: nanoseconds since an epoch of the caller's.
+
+use core::ops::{Add, Sub};
+
+/// A span of time in nanoseconds; signed, because the rules compare moments
+/// that may lie either side of each other.
+pub type Nanos = i64;
+
+/// One microsecond in [`Nanos`].
+pub const US: Nanos = 1_000;
+/// One millisecond in [`Nanos`].
+pub const MS: Nanos = 1_000_000;
+/// One second in [`Nanos`].
+pub const SEC: Nanos = 1_000_000_000;
+
+/// A moment in nanoseconds since an arbitrary epoch. The caller's clock must
+/// be monotonic; arithmetic saturates, so a bad clock cannot cause a panic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+impl Time {
+    /// The epoch itself.
+    pub const ZERO: Time = Time(0);
+    /// Later than anything that happens.
+    pub const MAX: Time = Time(u64::MAX);
+
+    /// The moment `nanos` nanoseconds after the epoch.
+    pub const fn from_nanos(nanos: u64) -> Time {
+        Time(nanos)
+    }
+
+    /// Nanoseconds since the epoch.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Nanoseconds from `earlier` to `self`; negative if `earlier` is later.
+    pub fn since(self, earlier: Time) -> Nanos {
+        let (a, b) = (self.0, earlier.0);
+        if a >= b {
+            Nanos::try_from(a - b).unwrap_or(Nanos::MAX)
+        } else {
+            Nanos::try_from(b - a).map_or(Nanos::MIN, |d| -d)
+        }
+    }
+}
+
+impl Add<Nanos> for Time {
+    type Output = Time;
+    fn add(self, span: Nanos) -> Time {
+        if span >= 0 {
+            Time(self.0.saturating_add(span.unsigned_abs()))
+        } else {
+            Time(self.0.saturating_sub(span.unsigned_abs()))
+        }
+    }
+}
+
+impl Sub<Nanos> for Time {
+    type Output = Time;
+    fn sub(self, span: Nanos) -> Time {
+        self + span.saturating_neg()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Time::ZERO - 5, Time::ZERO);
+        assert_eq!(Time::MAX + 5, Time::MAX);
+        assert_eq!(Time::MAX.since(Time::ZERO), Nanos::MAX);
+        assert_eq!(Time::ZERO.since(Time::MAX), Nanos::MIN);
+        assert_eq!(Time::from_nanos(7).since(Time::from_nanos(10)), -3);
+    }
+}
