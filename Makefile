@@ -1,0 +1,67 @@
+# Every task by its name. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# Under sudo the Rust tools may be root's or those of the person who called it.
+INVOKER_HOME := $(shell getent passwd "$${SUDO_USER:-$$(id -un)}" | cut -d: -f6)
+export PATH := $(HOME)/.cargo/bin:$(INVOKER_HOME)/.cargo/bin:$(PATH)
+ifeq ($(wildcard $(HOME)/.rustup),)
+ifneq ($(wildcard $(INVOKER_HOME)/.rustup),)
+export RUSTUP_HOME := $(INVOKER_HOME)/.rustup
+endif
+endif
+
+# Debian's own interpreter: its packages bring Mininet and pytest.
+PYTHON := /usr/bin/python3
+RUFF := .venv/bin/ruff
+TESTBED := --manifest-path test/Cargo.toml
+MININET := test/mininet
+
+.PHONY: help setup build demo figure test test-rust test-python test-experiments lint bench clean
+
+help: ## list the tasks
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is needed (Debian 12 or Ubuntu 24.04, as root)
+	@$(MININET)/setup.sh
+
+build: setup ## build the daemon and the testbed's programs
+	cargo build --release
+	cargo build --release $(TESTBED)
+
+demo: build ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1: two minutes)
+	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) --out out
+
+figure: ## draw the README's figure from out/demo.json
+	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
+
+test: test-rust test-python test-experiments ## all tests (as root: experiments need namespaces)
+
+test-rust: setup ## unit and property tests of both Cargo workspaces
+	cargo test
+	cargo test $(TESTBED)
+
+test-python: setup ## unit tests of the testbed's Python code
+	$(PYTHON) -m pytest $(MININET)/tests -m 'not experiment'
+
+test-experiments: build ## real downloads across emulated links, about five minutes
+	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v
+
+lint: setup ## formatting and static checks of everything
+	cargo fmt --all --check
+	cargo fmt --all --check $(TESTBED)
+	cargo clippy --all-targets -- -D warnings
+	cargo clippy --all-targets $(TESTBED) -- -D warnings
+	$(RUFF) check $(MININET)
+	$(RUFF) format --check $(MININET)
+	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
+
+bench: setup ## speed of the engine
+	cargo bench
+
+clean: ## remove everything that was built or measured
+	cargo clean
+	cargo clean $(TESTBED)
+	rm -rf out .venv .ruff_cache .pytest_cache
+	find $(MININET) -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Installs what building, testing and the demo need on a bare Debian 12 or Ubuntu
+# 24.04. Does nothing, quickly, when everything is there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+packages=(
+  build-essential pkg-config curl ca-certificates git
+  libmnl-dev libnetfilter-queue-dev
+  mininet iproute2 iptables nftables ethtool iputils-ping procps
+  # setuptools: Mininet 2.3 imports distutils, which Python 3.12 no longer has
+  python3 python3-venv python3-pytest python3-setuptools
+  shellcheck valgrind
+)
+ruff=ruff==0.17.5
+rust_minimum=1.85
+
+stamp=.venv/setup-done
+key=$(sha256sum "$0")
+
+say() { printf 'setup: %s\n' "$*"; }
+fail() {
+  printf 'setup: %s\n' "$*" >&2
+  exit 1
+}
+
+rust_is_new_enough() {
+  local version
+  version=$(cargo --version 2>/dev/null | cut -d' ' -f2) || return 1
+  [ -n "$version" ] && printf '%s\n' "$rust_minimum" "$version" | sort -VC
+}
+
+rust_is_complete() {
+  rust_is_new_enough && cargo fmt --version && cargo clippy --version
+} >/dev/null 2>&1
+
+if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && rust_is_complete; then
+  exit 0
+fi
+
+# The daemon's own libraries and Mininet come from packages, and those need root.
+[ "$(id -u)" -eq 0 ] || fail "not everything is installed yet; run: sudo make setup"
+command -v apt-get >/dev/null || fail "this knows only apt; install by hand: ${packages[*]}"
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+    missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  say "installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+if ! rust_is_new_enough; then
+  say "installing Rust (at least $rust_minimum is needed)"
+  if command -v rustup >/dev/null; then
+    rustup default stable
+  elif [ -n "$(apt-cache search --names-only '^rustup$')" ]; then
+    apt-get install -y -qq --no-install-recommends rustup >/dev/null
+    rustup default stable
+  else
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs |
+      sh -s -- -y --profile minimal --no-modify-path ||
+      fail "could not install Rust; install Rust $rust_minimum or newer by hand and run this again"
+  fi
+  hash -r
+  rust_is_new_enough || fail "cargo is still missing or older than $rust_minimum"
+fi
+if ! rust_is_complete; then
+  say "adding rustfmt and clippy"
+  rustup component add rustfmt clippy
+fi
+
+# Of the Python tools only ruff is not in Debian.
+if ! .venv/bin/ruff --version 2>/dev/null | grep -qx "${ruff/==/ }"; then
+  say "installing $ruff into .venv"
+  /usr/bin/python3 -m venv .venv
+  .venv/bin/pip install --quiet --disable-pip-version-check "$ruff"
+fi
+
+printf '%s\n' "$key" >"$stamp"
+say "done"

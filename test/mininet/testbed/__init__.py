@@ -1,0 +1,1 @@
+"""The experiment testbed: a client, a router and a server on emulated links."""

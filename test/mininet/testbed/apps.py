@@ -1,0 +1,79 @@
+"""The programs whose traffic crosses the links, and how to run them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PORT = 4433
+
+
+@dataclass(frozen=True)
+class App:
+    """One thing to do over the links."""
+
+    name: str
+    program: str
+    client_options: tuple[str, ...]
+    server_options: tuple[str, ...]
+    timeout_s: float
+    label: str
+    bytes: int | None = None
+    stack: str = "quinn"
+    rt_option: str = field(default="--rt", repr=False)
+
+    def server(self, directory: Path, address: str, rt: int) -> list[str]:
+        """The server's command line."""
+        return self._line(directory, "server", "--listen", address, self.server_options, rt)
+
+    def client(self, directory: Path, address: str, rt: int, result: Path) -> list[str]:
+        """The client's command line; it writes its measurements to `result`."""
+        line = self._line(directory, "client", "--connect", address, self.client_options, rt)
+        return [*line, "--json", str(result)]
+
+    def _line(
+        self, directory: Path, role: str, option: str, address: str, more: tuple[str, ...], rt: int
+    ) -> list[str]:
+        priority = (self.rt_option, str(rt)) if rt else ()
+        return [str(directory / self.program), role, option, address, *more, *priority]
+
+
+def goodput(size: int, cc: str, slowest_mbit: float) -> App:
+    """A download. `slowest_mbit` is the rate of the slowest link."""
+    # Unassisted flows at some per cent of loss get a tenth of the link and less.
+    patience_s = 60 + size * 8 / (slowest_mbit * 1e6) * 40
+    return App(
+        name="goodput",
+        program="goodput",
+        client_options=("--bytes", str(size)),
+        server_options=("--cc", cc),
+        timeout_s=patience_s,
+        label=f"download of {human_bytes(size)}",
+        bytes=size,
+    )
+
+
+def rtc(seconds: float, fps: float, kbps: float, cc: str) -> App:
+    """A video call, from the server to the client."""
+    shape = ("--seconds", f"{seconds:g}", "--fps", f"{fps:g}", "--kbps", f"{kbps:g}")
+    return App(
+        name="rtc",
+        program="rtc",
+        client_options=shape,
+        server_options=("--cc", cc),
+        timeout_s=60 + seconds * 4,
+        label=f"call of {seconds:g} s",
+    )
+
+
+def endpoint(ip: str) -> str:
+    """`ip:port`, as programs want it."""
+    return f"[{ip}]:{PORT}" if ":" in ip else f"{ip}:{PORT}"
+
+
+def human_bytes(size: int) -> str:
+    """`5 MB`, for people."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:g} {unit}"
+    return f"{size} B"

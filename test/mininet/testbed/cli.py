@@ -1,0 +1,204 @@
+"""The command line of run.py."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import apps
+from .apps import App
+from .experiment import Programs, Setup
+from .scenario import PRESETS, Scenario, parse_bytes
+
+_DEFAULTS = Scenario()
+_LINK_NUMBERS = {
+    "loss1": ("PERCENT", "loss of the Wi-Fi hop, in both directions"),
+    "delay1": ("MS", "one-way delay of the Wi-Fi hop"),
+    "bw1": ("MBIT", "rate of the Wi-Fi hop"),
+    "jitter1": ("MS", "jitter of the Wi-Fi hop, without reordering"),
+    "loss2": ("PERCENT", "loss of the WAN"),
+    "delay2": ("MS", "one-way delay of the WAN"),
+    "bw2": ("MBIT", "rate of the WAN"),
+    "jitter2": ("MS", "jitter of the WAN, without reordering"),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the command line asks for."""
+
+    setups: list[Setup]
+    json: Path | None
+    keep: Path | None
+
+
+def parse(arguments: list[str] | None = None) -> Plan:
+    """Ends the program with a message if the command line makes no sense."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        scenario = _scenario(options)
+        loads = _loads(options, scenario)
+    except ValueError as error:
+        parser.error(str(error))
+    assists = list(dict.fromkeys(options.assists or ["off"]))
+    if options.kill_daemon_after is not None and "pemi" not in assists:
+        parser.error("--kill-daemon-after needs --pemi")
+    cases = [(scenario, assist) for assist in assists]
+    if options.lossless:
+        cases.append((scenario.lossless(), "off"))
+    setups = [
+        Setup(
+            scenario=case,
+            app=load,
+            assist=assist,
+            seed=seed,
+            rt=options.rt,
+            pemi_options=tuple(options.pemi_options.split()),
+            kill_daemon_after_s=options.kill_daemon_after,
+            programs=Programs(),
+        )
+        for load in loads
+        for seed in range(options.loss_seed, options.loss_seed + options.seeds)
+        for _ in range(options.repeat)
+        for case, assist in cases
+    ]
+    return Plan(setups=setups, json=options.json, keep=options.keep)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="run.py",
+        description="Runs an application between a client and a server with a router and a "
+        "lossy Wi-Fi hop in between, and measures it. Needs root.",
+    )
+    links = parser.add_argument_group("links (1: client-router, the Wi-Fi hop; 2: router-server)")
+    links.add_argument("--preset", choices=PRESETS, help="named values; others given here win")
+    for name, (unit, text) in _LINK_NUMBERS.items():
+        links.add_argument(
+            f"--{name}",
+            type=float,
+            metavar=unit,
+            default=argparse.SUPPRESS,
+            help=f"{text} (default: {getattr(_DEFAULTS, name):g})",
+        )
+    links.add_argument(
+        "--loss1ge",
+        type=float,
+        nargs=4,
+        metavar=("P", "R", "1-H", "1-K"),
+        default=argparse.SUPPRESS,
+        help="Gilbert-Elliott loss of the Wi-Fi hop, in percent, in tc netem's order",
+    )
+    for link in (1, 2):
+        links.add_argument(
+            f"--queue{link}",
+            metavar="SIZE",
+            default=argparse.SUPPRESS,
+            help="queue of this link: 64KiB, or 1bdp of the whole path "
+            f"(default: {getattr(_DEFAULTS, f'queue{link}')})",
+        )
+    links.add_argument(
+        "--qdisc",
+        choices=("droptail", "codel"),
+        default=argparse.SUPPRESS,
+        help="queue discipline of link 2 (default: droptail)",
+    )
+    links.add_argument(
+        "--link",
+        choices=("linkem", "netem"),
+        default=argparse.SUPPRESS,
+        help="what emulates the links (default: linkem); netem needs the kernel's module, its "
+        "losses are not the same from run to run, and copies cannot be scored",
+    )
+    links.add_argument(
+        "--ipv6", action="store_true", default=argparse.SUPPRESS, help="IPv6 instead of IPv4"
+    )
+
+    runs = parser.add_argument_group("what is run")
+    for name, text in (("off", "a plain router"), ("pemi", "PEMI on the router")):
+        runs.add_argument(
+            f"--{name}",
+            dest="assists",
+            action="append_const",
+            const=name,
+            help=f"{text}; with several of these, one after the other with the same seeds",
+        )
+    runs.add_argument("--lossless", action="store_true", help="also run without loss, PEMI off")
+    runs.add_argument(
+        "--loss-seed", type=int, default=1, help="first seed of the losses (default: %(default)s)"
+    )
+    runs.add_argument("--seeds", type=_positive, default=1, help="how many seeds (default: 1)")
+    runs.add_argument("--repeat", type=_positive, default=1, help="runs of each seed (default: 1)")
+    runs.add_argument(
+        "--cc",
+        choices=("cubic", "newreno", "bbr"),
+        default="cubic",
+        help="congestion control of the sender (default: %(default)s)",
+    )
+    runs.add_argument(
+        "--rt",
+        type=_priority,
+        default=50,
+        help="real-time priority of the emulated links (0: none; default: %(default)s); the "
+        "applications get 40 less",
+    )
+    runs.add_argument(
+        "--pemi-options", default="", metavar="WORDS", help="more options for `pemi run`"
+    )
+    runs.add_argument(
+        "--kill-daemon-after", type=float, metavar="S", help="SIGKILL the daemon in mid-run"
+    )
+    _output(parser.add_argument_group("output"), default=None)
+
+    loads = parser.add_subparsers(dest="app", required=True, metavar="APP")
+    download = loads.add_parser("goodput", help="download a number of bytes")
+    download.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
+    call = loads.add_parser("rtc", help="a video call")
+    call.add_argument("--seconds", type=float, default=20)
+    call.add_argument("--fps", type=float, default=30)
+    call.add_argument("--kbps", type=float, default=3000)
+    for load in (download, call):
+        # Also accepted after the application, where one looks for it.
+        _output(load, default=argparse.SUPPRESS)
+    return parser
+
+
+def _output(group: argparse._ActionsContainer, default: object) -> None:
+    group.add_argument(
+        "--json", type=Path, metavar="FILE", default=default, help="where the result goes"
+    )
+    group.add_argument(
+        "--keep", type=Path, metavar="DIR", default=default, help="keep each run's logs there"
+    )
+
+
+def _scenario(options: argparse.Namespace) -> Scenario:
+    names = (*_LINK_NUMBERS, "loss1ge", "queue1", "queue2", "qdisc", "link", "ipv6")
+    given = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    if "loss1ge" in given:
+        given["loss1ge"] = tuple(given["loss1ge"])
+    return Scenario.from_preset(options.preset, **given)
+
+
+def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
+    if options.app == "rtc":
+        return [apps.rtc(options.seconds, options.fps, options.kbps, options.cc)]
+    slowest = min(scenario.bw1, scenario.bw2)
+    sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
+    return [apps.goodput(size, options.cc, slowest) for size in sizes]
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _priority(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 99:
+        raise argparse.ArgumentTypeError("must be between 0 and 99")
+    return value

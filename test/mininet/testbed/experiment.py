@@ -1,0 +1,182 @@
+"""One run: fresh namespaces, links and programs, and everything gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import scoring
+from .apps import PORT, App, endpoint
+from .assist import Off, Pemi
+from .links import Links
+from .process import Child, ExperimentError, describe_exit, wait_until
+from .scenario import Scenario
+from .topology import Topology
+
+ROOT = Path(__file__).resolve().parents[3]
+_POLL_S = 0.02
+# The link is the world's doing, not a program's: it goes before everything else.
+# The daemon puts itself in between; what talks over the link comes last.
+_APP_RT_BELOW_LINK = 40
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where the programs are."""
+
+    pemi: Path = ROOT / "target/release/pemi"
+    testbed: Path = ROOT / "test/target/release"
+
+    def check(self) -> None:
+        """Say it now rather than half-way through."""
+        for path in (self.pemi, *(self.testbed / name for name in ("linkem", "goodput", "rtc"))):
+            if not path.is_file():
+                raise ExperimentError(f"{path} is not there; build it with `make build`")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that decides what a run does."""
+
+    scenario: Scenario
+    app: App
+    assist: str
+    seed: int
+    rt: int = 50
+    pemi_options: tuple[str, ...] = ()
+    kill_daemon_after_s: float | None = None
+    programs: Programs = field(default_factory=Programs)
+
+    @property
+    def name(self) -> str:
+        """For people and for a directory of logs."""
+        what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
+        return f"{what}-{self.assist}-loss{self.scenario.loss1:g}-seed{self.seed}"
+
+
+def run(setup: Setup, *, keep: Path | None = None, tick: Callable[[], None] = lambda: None) -> dict:
+    """Carries it out and returns the run as it stands in the result file."""
+    with _logs(setup, keep) as logs, contextlib.ExitStack() as stack:
+        return _Experiment(setup, logs, tick).carry_out(stack)
+
+
+@contextlib.contextmanager
+def _logs(setup: Setup, keep: Path | None) -> Iterator[Path]:
+    if keep is not None:
+        logs = keep / setup.name
+        shutil.rmtree(logs, ignore_errors=True)
+        logs.mkdir(parents=True)
+        yield logs
+        return
+    with tempfile.TemporaryDirectory(prefix="pemi-run-") as directory:
+        yield Path(directory)
+
+
+class _Experiment:
+    def __init__(self, setup: Setup, logs: Path, tick: Callable[[], None]) -> None:
+        self._setup = setup
+        self._logs = logs
+        self._tick = tick
+        self._app_rt = max(setup.rt - _APP_RT_BELOW_LINK, 1) if setup.rt else 0
+
+    def carry_out(self, stack: contextlib.ExitStack) -> dict:
+        setup = self._setup
+        topology = stack.enter_context(Topology(ipv6=setup.scenario.ipv6))
+        links = Links(
+            topology,
+            setup.scenario,
+            setup.seed,
+            setup.programs.testbed / "linkem",
+            setup.rt,
+            self._logs,
+        )
+        links.start(stack)
+        assist = self._assist(topology)
+        assist.start(stack)
+        server = self._start_server(topology, stack)
+        metrics = self._converse(topology, links, assist, server, stack)
+        router = assist.report()
+        server.stop()
+        assist.stop()
+        totals = links.stop()
+        return {
+            "app": setup.app.name,
+            "stack": setup.app.stack,
+            "assist": setup.assist,
+            "seed": setup.seed,
+            "bytes": setup.app.bytes,
+            "metrics": metrics,
+            "inference": self._score(links),
+            "router": router,
+            "links": totals,
+        }
+
+    def _assist(self, topology: Topology) -> Off | Pemi:
+        if self._setup.assist == "off":
+            return Off()
+        options = list(self._setup.pemi_options)
+        return Pemi(topology, PORT, self._setup.programs.pemi, options, self._logs)
+
+    def _start_server(self, topology: Topology, stack: contextlib.ExitStack) -> Child:
+        app, programs = self._setup.app, self._setup.programs
+        argv = app.server(programs.testbed, endpoint(topology.server_ip), self._app_rt)
+        server = stack.enter_context(Child(f"{app.name}-server", topology.server, argv, self._logs))
+        wait_until(lambda: listens(server.pid, PORT), f"{server.name} listening", [server])
+        return server
+
+    def _converse(
+        self,
+        topology: Topology,
+        links: Links,
+        assist: Off | Pemi,
+        server: Child,
+        stack: contextlib.ExitStack,
+    ) -> dict:
+        app, setup = self._setup.app, self._setup
+        result = self._logs / "app.json"
+        argv = app.client(
+            setup.programs.testbed, endpoint(topology.server_ip), self._app_rt, result
+        )
+        client = stack.enter_context(Child(f"{app.name}-client", topology.client, argv, self._logs))
+        began = time.monotonic()
+        to_kill = setup.kill_daemon_after_s if isinstance(assist, Pemi) else None
+        while client.exit_code is None:
+            ran_s = time.monotonic() - began
+            for other in (*links.children, server, *assist.children):
+                other.check()
+            if ran_s > app.timeout_s:
+                raise client.failure(f"was not done after {app.timeout_s:.0f} s")
+            if to_kill is not None and ran_s >= to_kill:
+                assist.kill()
+                to_kill = None
+            self._tick()
+            time.sleep(_POLL_S)
+        if client.exit_code != 0:
+            raise client.failure(f"failed with {describe_exit(client.exit_code)}")
+        if to_kill is not None:
+            raise ExperimentError(f"{client.name} was done before the daemon was to be killed")
+        return json.loads(result.read_text())
+
+    def _score(self, links: Links) -> dict | None:
+        truth = links.truth_path("wifi")
+        if not truth.exists():
+            return None
+        packets = scoring.read_truth(truth, "ab", PORT)
+        return scoring.score(packets, self._setup.scenario.rtt_ms)
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether somebody in this process's namespace has a UDP socket on the port."""
+    wanted = f":{port:04X}"
+    for table in ("udp", "udp6"):
+        with contextlib.suppress(FileNotFoundError):
+            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                if line.split()[1].endswith(wanted):
+                    return True
+    return False

@@ -1,0 +1,69 @@
+"""The result file: made of runs, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from .scenario import Scenario
+
+Run = dict
+
+
+def document(results: list[tuple[Scenario, list[Run]]]) -> dict[str, object]:
+    """One result, or several of them under `results`."""
+    parts = [{"scenario": scenario.to_json(), "runs": runs} for scenario, runs in results]
+    return parts[0] if len(parts) == 1 else {"results": parts}
+
+
+def write_json(path: Path, content: object) -> None:
+    """A reader sees the old file or the complete new one, never half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump(content, file, indent=1)
+            file.write("\n")
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def median(runs: Iterable[Run], value: Callable[[Run], float | None]) -> float | None:
+    """The median over the runs that have this value."""
+    values = [found for run in runs if (found := value(run)) is not None]
+    return statistics.median(values) if values else None
+
+
+def select(runs: Iterable[Run], **wanted: object) -> list[Run]:
+    """The runs with these values, e.g. `assist="pemi", bytes=5_000_000`."""
+    return [run for run in runs if all(run[key] == value for key, value in wanted.items())]
+
+
+def goodput(run: Run) -> float | None:
+    """Mbit/s."""
+    return run["metrics"].get("goodput_mbps")
+
+
+def headline(run: Run) -> str:
+    """A run in a few words."""
+    metrics, inference = run["metrics"], run["inference"]
+    words = []
+    if metrics.get("goodput_mbps") is not None:
+        words.append(f"{metrics['goodput_mbps']:.2f} Mbit/s")
+    delay = metrics.get("frame_delay_ms")
+    if delay:
+        words.append(f"frame delay p50 {delay['p50']:.0f} p99 {delay['p99']:.0f} ms")
+    if inference and run["assist"] != "off":
+        recall = inference["recall"]
+        words.append(f"{inference['repaired']} of {inference['losses']} losses repaired in time")
+        if recall is not None:
+            words[-1] += f" ({recall:.2f})"
+        words.append(f"{inference['unneeded_percent'] or 0:.1f} % needless copies")
+    return ", ".join(words)

@@ -1,0 +1,62 @@
+"""A series of runs: progress, results by scenario, and a clean end in any case."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from . import experiment
+from .process import ExperimentError
+from .progress import Progress
+from .result import Run, headline
+from .scenario import Scenario
+
+
+def require_root() -> None:
+    """Namespaces, queues and real-time priorities all need it."""
+    if os.geteuid() != 0:
+        raise ExperimentError("this needs root (network namespaces); run it with sudo")
+
+
+def stop_on_signals() -> None:
+    """SIGTERM and a closed terminal end a run as Ctrl-C does: with a clean-up."""
+
+    def interrupt(number: int, _frame: object) -> None:
+        # One is enough: a second Ctrl-C must not break off the clean-up.
+        for name in _SIGNALS:
+            signal.signal(name, signal.SIG_IGN)
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    for name in _SIGNALS:
+        signal.signal(name, interrupt)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run_all(
+    setups: list[experiment.Setup], *, keep: Path | None = None
+) -> list[tuple[Scenario, list[Run]]]:
+    """Runs them in turn. Returns the runs by scenario, in order of appearance."""
+    require_root()
+    progress = Progress(len(setups))
+    results: dict[Scenario, list[Run]] = {}
+    try:
+        for setup in setups:
+            setup.programs.check()
+            progress.begin(describe(setup))
+            outcome = experiment.run(setup, keep=keep, tick=progress.tick)
+            results.setdefault(setup.scenario, []).append(outcome)
+            progress.end(headline(outcome))
+    finally:
+        progress.clear()
+    return list(results.items())
+
+
+def describe(setup: experiment.Setup) -> str:
+    """A setup for the progress line."""
+    loss = f"{setup.scenario.loss1:g} % loss"
+    if setup.scenario.loss1ge is not None:
+        loss = "bursty loss"
+    return f"{setup.app.label}, {loss}, {setup.assist}, seed {setup.seed}"

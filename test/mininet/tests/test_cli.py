@@ -1,0 +1,48 @@
+import pytest
+from testbed import cli
+
+
+def test_output_options_may_follow_the_application():
+    plan = cli.parse(["--preset", "train", "--pemi", "goodput", "--bytes", "1MB", "--json", "x"])
+    assert str(plan.json) == "x"
+    (setup,) = plan.setups
+    assert (setup.assist, setup.app.bytes, setup.scenario.loss1) == ("pemi", 1_000_000, 1)
+    assert str(cli.parse(["--json", "y", "rtc"]).json) == "y"
+
+
+def test_same_seeds_with_and_without():
+    plan = cli.parse(["--off", "--pemi", "--seeds", "2", "--loss-seed", "7", "goodput"])
+    assert [(setup.seed, setup.assist) for setup in plan.setups] == [
+        (7, "off"),
+        (7, "pemi"),
+        (8, "off"),
+        (8, "pemi"),
+    ]
+
+
+def test_lossless_ceiling_comes_with_the_others():
+    plan = cli.parse(["--preset", "train", "--pemi", "--lossless", "goodput"])
+    assert [(s.assist, s.scenario.loss1) for s in plan.setups] == [("pemi", 1), ("off", 0)]
+
+
+def test_bursty_loss():
+    (setup,) = cli.parse(["--loss1ge", "1", "10", "100", "0", "rtc"]).setups
+    assert setup.scenario.loss1ge == (1, 10, 100, 0)
+    assert setup.assist == "off"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        [],
+        ["goodput", "--bytes", "much"],
+        ["--loss1", "200", "goodput"],
+        ["--kill-daemon-after", "1", "goodput"],
+        ["--seeds", "0", "goodput"],
+        ["--rt", "100", "goodput"],
+    ],
+)
+def test_nonsense_ends_with_a_message(line, capsys):
+    with pytest.raises(SystemExit):
+        cli.parse(line)
+    assert "error" in capsys.readouterr().err
