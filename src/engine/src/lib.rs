@@ -1,58 +1,59 @@
+//! The engine of PEMI: it watches QUIC flows cross a router, infers from the
+//! sizes and times of encrypted replies what the last hop lost, sends copies
+//! of it, and holds back the replies that would tell the sender of a loss
+//! while it is being repaired.
+//!
+//! Nothing is decrypted, altered, invented or dropped. The engine does no I/O
+//! and has no clock: packets and times come in as arguments, actions go out.
+//! Same inputs, same outputs, on every architecture.
+//!
+//! ```
+//! use pemi_engine::{Action, Config, Direction, Engine, Handle, Time, Verdict};
+//!
+//! let mut engine = Engine::new(Config::default(), 0x5eed);
+//! let now = Time::from_nanos(1_000);
+//! let verdict = engine.on_packet(now, Direction::Up, b"not an IP packet", Handle(1));
+//! assert_eq!(verdict, Verdict::Forward);
+//! while let Some(action) = engine.next_action() {
+//!     match action {
+//!         Action::Release(handle) => println!("accept {handle:?}"),
+//!         Action::Inject { packet, .. } => println!("send {} bytes", packet.len()),
+//!         Action::Probe { client } => println!("ping {client}"),
+//!         Action::Event(event) => println!("{event:?}"),
+//!     }
+//! }
+//! ```
 #![forbid(unsafe_code)]
 #![no_std]
+
 extern crate alloc;
 
 mod api;
+mod budget;
+mod cache;
+mod conceal;
+mod engine;
+mod flow;
+mod gap;
+mod governor;
+mod guard;
+mod habit;
+mod hop;
+mod out;
+mod packet;
+mod quic;
+mod recent;
+mod recognise;
+mod refill;
+mod rtt;
+mod start;
+mod table;
+mod tail;
 mod time;
+mod timers;
 
-pub use api::*;
+pub use api::{
+    Action, Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Stats, Verdict,
+};
+pub use engine::Engine;
 pub use time::{MS, Nanos, SEC, Time, US};
-
-use core::net::IpAddr;
-
-/// The engine.
-#[derive(Debug)]
-pub struct Engine {
-    config: Config,
-}
-
-impl Engine {
-    /// An engine; `seed` makes the flow table's hash unpredictable.
-    pub fn new(config: Config, _seed: u64) -> Engine {
-        Engine { config }
-    }
-    /// Shows one IP packet. The caller gets the verdict for it and then drains
-    /// [`Engine::next_action`].
-    pub fn on_packet(&mut self, _now: Time, _direction: Direction, _packet: &[u8], _handle: Handle) -> Verdict {
-        Verdict::Forward
-    }
-    /// When [`Engine::on_timeout`] is due.
-    pub fn next_timeout(&mut self) -> Option<Time> {
-        None
-    }
-    /// Does what is due at `now`.
-    pub fn on_timeout(&mut self, _now: Time) {}
-    /// The round trip to a client as measured by the caller's echo request.
-    pub fn on_probe_reply(&mut self, _now: Time, _client: IpAddr, _rtt: Nanos) {}
-    /// The next thing to do.
-    pub fn next_action(&mut self) -> Option<Action<'_>> {
-        None
-    }
-    /// Releases everything held, for an orderly stop.
-    pub fn release_all(&mut self, _now: Time) {}
-    /// Takes new settings without losing flows. Cache and table sizes are
-    /// changed as far as they can be without dropping live flows.
-    pub fn set_config(&mut self, _now: Time, config: Config) {
-        self.config = config;
-    }
-    /// Counters.
-    pub fn stats(&self) -> Stats {
-        Stats::default()
-    }
-    /// Sets the counters back to zero; flows stay.
-    pub fn reset(&mut self) {}
-    /// All flows in the table, in no particular order.
-    pub fn flows(&self, _now: Time) -> impl Iterator<Item = FlowInfo> + '_ {
-        core::iter::empty()
-    }
-}

@@ -1,0 +1,148 @@
+//! How many copies may be sent.
+//!
+//! Two bounds. *Tokens* keep needless copies rare where nothing is lost: they
+//! are earned by repairs that were seen to work and spent by every copy. The
+//! *share* is the configured limit of airtime for a flow whatever happens.
+
+use crate::hop::HopState;
+
+/// Tokens are counted in thousandths.
+const ONE: i32 = 1000;
+/// Earned with each forwarded packet.
+const PER_PACKET: i32 = 2;
+const PER_HEAL: i32 = 8 * ONE;
+const CAP: i32 = 48 * ONE;
+/// A heal within this many forwarded packets proves the hop lossy ...
+const PROVEN_PACKETS: u64 = 600;
+/// ... and guarantees this many copies.
+const PROVEN_COPIES: usize = 8;
+/// This many heals within [`LOSSY_PACKETS`] say that the hop loses more than
+/// about 1.5 %: width pays more than it costs.
+const LOSSY_HEALS: usize = 6;
+const LOSSY_PACKETS: u64 = 400;
+/// Copies allowed beyond the configured share, so that short flows get help.
+const SHARE_ALLOWANCE: u64 = 32;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    tokens: i32,
+    heals: crate::recent::Recent<u64, 8>,
+    copies: u64,
+    packets: u64,
+}
+
+impl Budget {
+    pub fn new(hop: HopState) -> Budget {
+        let mut heals = crate::recent::Recent::new();
+        let tokens = match hop {
+            HopState::Clean => ONE,
+            HopState::New => 12 * ONE,
+            HopState::Lossy => {
+                heals.push(0);
+                CAP
+            }
+            HopState::VeryLossy => {
+                for _ in 0..8 {
+                    heals.push(0);
+                }
+                CAP
+            }
+        };
+        Budget { tokens, heals, copies: 0, packets: 0 }
+    }
+
+    pub fn forwarded(&mut self) {
+        self.packets += 1;
+        self.tokens = (self.tokens + PER_PACKET).min(CAP);
+    }
+
+    /// A copy was sent.
+    pub fn spend(&mut self) {
+        self.copies += 1;
+        self.tokens = self.tokens.saturating_sub(ONE).max(-CAP);
+    }
+
+    /// A reply came when a copy's answer was due and showed the hole filled.
+    pub fn healed(&mut self) {
+        self.heals.push(self.packets);
+        self.tokens = (self.tokens + PER_HEAL).min(CAP);
+        if self.very_lossy() {
+            self.tokens = CAP;
+        }
+    }
+
+    fn heals_within(&self, packets: u64) -> usize {
+        self.heals.iter().filter(|at| at.saturating_add(packets) > self.packets).count()
+    }
+
+    /// Whether a repair worked lately.
+    pub fn proven(&self) -> bool {
+        self.heals_within(PROVEN_PACKETS) > 0
+    }
+
+    pub fn very_lossy(&self) -> bool {
+        self.heals_within(LOSSY_PACKETS) >= LOSSY_HEALS
+    }
+
+    /// Copies that the tokens allow now.
+    pub fn tokens(&self) -> usize {
+        let tokens = (self.tokens.max(0) / ONE) as usize;
+        if self.proven() { tokens.max(PROVEN_COPIES) } else { tokens }
+    }
+
+    /// Whether one more copy stays within the configured share.
+    pub fn within_share(&self, percent: u32) -> bool {
+        percent > 0
+            && self.copies < SHARE_ALLOWANCE + self.packets.saturating_mul(u64::from(percent)) / 100
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_spent_and_earned() {
+        let mut b = Budget::new(HopState::New);
+        assert_eq!(b.tokens(), 12);
+        for _ in 0..12 {
+            b.spend();
+        }
+        assert_eq!((b.tokens(), b.proven()), (0, false));
+        b.healed();
+        assert_eq!((b.tokens(), b.proven()), (8, true));
+        for _ in 0..8 {
+            b.spend();
+        }
+        assert_eq!(b.tokens(), 8, "guaranteed while proven");
+        for _ in 0..601 {
+            b.forwarded();
+        }
+        assert_eq!((b.tokens(), b.proven()), (1, false));
+    }
+
+    #[test]
+    fn what_the_hop_has_shown_sets_the_start() {
+        assert_eq!(Budget::new(HopState::Clean).tokens(), 1);
+        assert_eq!(Budget::new(HopState::Lossy).tokens(), 48);
+        assert!(Budget::new(HopState::Lossy).proven());
+        assert!(!Budget::new(HopState::Lossy).very_lossy());
+        assert!(Budget::new(HopState::VeryLossy).very_lossy());
+    }
+
+    #[test]
+    fn the_share_is_a_hard_limit() {
+        let mut b = Budget::new(HopState::VeryLossy);
+        let mut copies = 0;
+        for _ in 0..1000 {
+            b.forwarded();
+            b.healed();
+            while b.within_share(10) {
+                b.spend();
+                copies += 1;
+            }
+        }
+        assert_eq!(copies, 132);
+        assert!(!Budget::new(HopState::New).within_share(0));
+    }
+}

@@ -1,0 +1,645 @@
+//! One flow: puts the rules together. Each rule lives in a module of its own;
+//! what happens here is only their order.
+
+use core::net::SocketAddr;
+
+use crate::api::{Config, Event, EventKind, FlowInfo, FlowState, Handle, Stats, Verdict};
+use crate::budget::Budget;
+use crate::cache::{Cache, Id, MAX_AGE, Trail};
+use crate::conceal::Conceal;
+use crate::gap::{Facts, GapSign, Reading, Sizes};
+use crate::governor::Governor;
+use crate::guard::Guard;
+use crate::habit::{Beat, Habit, Reply};
+use crate::hop::{Hop, HopState};
+use crate::out::{Out, Queued};
+use crate::quic::Datagram;
+use crate::recognise::{Judgement, Recogniser};
+use crate::refill::{self, Gap, MAX_WINDOW, Names, Refill, USUAL_WIDTH};
+use crate::rtt::LocalRtt;
+use crate::start::Start;
+use crate::tail::Tail;
+use crate::time::{Nanos, Time, US};
+
+/// What a flow works with that is not its own.
+pub(crate) struct Context<'a> {
+    pub now: Time,
+    pub config: &'a Config,
+    pub cache: &'a mut Cache,
+    pub hop: &'a mut Hop,
+    pub out: &'a mut Out,
+    pub stats: &'a mut Stats,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Unknown(Recogniser),
+    Quic,
+    Bypassed,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    client: SocketAddr,
+    server: SocketAddr,
+    pub hop_slot: u32,
+    created: Time,
+    pub last_seen: Time,
+    last_down: Option<Time>,
+    last_up: Option<Time>,
+    last_reply: Option<Time>,
+    /// The last repair, or the beginning: what [`Config::release_after`]
+    /// counts from.
+    last_repair: Time,
+    packets_down: u64,
+    bytes_down: u64,
+    inferred: u64,
+    repaired: u64,
+    resent: u64,
+    phase: Phase,
+    trail: Trail,
+    start: Start,
+    rtt: LocalRtt,
+    habit: Habit,
+    sizes: Sizes,
+    refill: Refill,
+    conceal: Conceal,
+    governor: Governor,
+    budget: Budget,
+    guard: Guard,
+    tail: Tail,
+    /// Rhythm of the reply in hand.
+    beat: Beat,
+}
+
+impl Flow {
+    pub fn new(
+        now: Time,
+        client: SocketAddr,
+        server: SocketAddr,
+        hop_slot: u32,
+        hop: HopState,
+    ) -> Flow {
+        Flow {
+            client,
+            server,
+            hop_slot,
+            created: now,
+            last_seen: now,
+            last_down: None,
+            last_up: None,
+            last_reply: None,
+            last_repair: now,
+            packets_down: 0,
+            bytes_down: 0,
+            inferred: 0,
+            repaired: 0,
+            resent: 0,
+            phase: Phase::Unknown(Recogniser::default()),
+            trail: Trail::default(),
+            start: Start::new(hop),
+            rtt: LocalRtt::new(),
+            habit: Habit::new(),
+            sizes: Sizes::new(),
+            refill: Refill::new(),
+            conceal: Conceal::new(),
+            governor: Governor::new(),
+            budget: Budget::new(hop),
+            guard: Guard::new(now),
+            tail: Tail::new(),
+            beat: Beat::default(),
+        }
+    }
+
+    fn event(&self, cx: &mut Context<'_>, kind: EventKind) {
+        let (client, server) = (self.client, self.server);
+        cx.out.event(|| Event { at: cx.now, client, server, kind });
+    }
+
+    /// When [`Flow::on_timeout`] is due.
+    pub fn deadline(&self) -> Option<Time> {
+        [
+            self.conceal.deadline(),
+            self.refill.deadline(),
+            self.start.deadline(),
+            self.tail.deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// One UDP datagram of the flow; `packet` is the IP packet around it.
+    pub fn on_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        up: bool,
+        packet: &[u8],
+        payload: &[u8],
+        seen: Option<Datagram>,
+        handle: Handle,
+    ) -> Verdict {
+        self.last_seen = cx.now;
+        if let Phase::Unknown(recogniser) = &mut self.phase {
+            match recogniser.look(up, payload, seen) {
+                Judgement::Undecided => {}
+                Judgement::NotQuic => self.phase = Phase::Bypassed,
+                Judgement::Opening => self.recognised(cx),
+                Judgement::Midway => {
+                    self.start = Start::over();
+                    self.recognised(cx);
+                }
+            }
+        }
+        match self.phase {
+            Phase::Unknown(_) => {
+                cx.stats.packets_other += 1;
+                self.note(cx.now, up, packet);
+                return Verdict::Forward;
+            }
+            Phase::Bypassed => {
+                cx.stats.packets_other += 1;
+                return Verdict::Bypass;
+            }
+            Phase::Quic => cx.stats.packets_quic += 1,
+        }
+        if cx.hop.wants_probe(cx.now, false) {
+            cx.out.push(Queued::Probe(self.client.ip()));
+        }
+        let long = seen.is_none_or(|s| s.long);
+        let verdict = if up {
+            self.on_up(cx, payload.len(), long, handle)
+        } else {
+            self.on_down(cx, packet, long);
+            Verdict::Forward
+        };
+        let clean_for = cx.now.since(self.last_repair);
+        if cx.config.release_after.is_some_and(|after| clean_for > after)
+            && verdict == Verdict::Forward
+            && !self.conceal.active()
+        {
+            self.let_go(cx);
+            return Verdict::Bypass;
+        }
+        verdict
+    }
+
+    fn recognised(&mut self, cx: &mut Context<'_>) {
+        self.phase = Phase::Quic;
+        self.event(cx, EventKind::FlowStart);
+    }
+
+    /// The hop is clean: nothing to do here any more.
+    fn let_go(&mut self, cx: &mut Context<'_>) {
+        self.refill.clear();
+        self.tail = Tail::new();
+        self.start = Start::over();
+        self.phase = Phase::Bypassed;
+        self.end_event(cx);
+    }
+
+    fn end_event(&self, cx: &mut Context<'_>) {
+        let end = EventKind::FlowEnd {
+            packets_down: self.packets_down,
+            inferred: self.inferred,
+            repaired: self.repaired,
+            resent: self.resent,
+        };
+        self.event(cx, end);
+    }
+
+    fn note(&mut self, now: Time, up: bool, packet: &[u8]) {
+        if up {
+            self.last_up = Some(now);
+        } else {
+            self.last_down = Some(now);
+            self.packets_down += 1;
+            self.bytes_down += packet.len() as u64;
+        }
+    }
+
+    fn on_down(&mut self, cx: &mut Context<'_>, packet: &[u8], long: bool) {
+        let now = cx.now;
+        self.rtt.sent(now, self.last_down, self.last_up);
+        self.note(now, false, packet);
+        self.budget.forwarded();
+        self.guard.forwarded(now);
+        cx.hop.forwarded();
+        let Some(id) = self.trail.push(cx.cache, now, self.packets_down, packet) else {
+            return;
+        };
+        if self.start.on_down(now, id, long, self.rtt.get()) {
+            self.resend(cx, id);
+        }
+        if self.start.is_over() && self.rtt.known() {
+            self.tail.sent(now, &self.rtt);
+        }
+    }
+
+    /// Sends a copy, if the budget allows and the packet is still there.
+    fn resend(&mut self, cx: &mut Context<'_>, id: Id) {
+        if !self.budget.within_share(cx.config.resend_percent) {
+            cx.stats.resent_limited += 1;
+            return;
+        }
+        let now = cx.now;
+        let Some(record) = cx.cache.record_mut(id).filter(|r| now.since(r.at) <= MAX_AGE) else {
+            return;
+        };
+        record.copies = record.copies.saturating_add(1);
+        record.resent_at = now;
+        let number = record.number;
+        self.budget.spend();
+        self.refill.resent(now);
+        self.resent += 1;
+        cx.stats.resent_packets += 1;
+        cx.stats.resent_bytes += cx.cache.packet(id).map_or(0, |p| p.len() as u64);
+        cx.out.push(Queued::Inject(id));
+        self.event(cx, EventKind::Resend { packet: number });
+    }
+
+    fn on_up(&mut self, cx: &mut Context<'_>, size: usize, long: bool, handle: Handle) -> Verdict {
+        let now = cx.now;
+        self.last_up = Some(now);
+        self.rtt.burst_reply(now, self.habit.decimating());
+        if !self.start.is_over() {
+            self.rtt.handshake_reply(now);
+            self.start.on_up(now, long, self.rtt.get());
+            return Verdict::Forward;
+        }
+        if long {
+            return Verdict::Forward;
+        }
+        if let Some(ping) = cx.hop.ping(now) {
+            self.rtt.bound(ping);
+        }
+        if !self.rtt.known() {
+            self.rtt.handshake_reply(now);
+            return Verdict::Forward;
+        }
+        let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
+        let previous = self.last_reply.replace(now);
+        let reading = self.read(cx, size, previous);
+        match reading {
+            Reading::NewGap(sign) => self.new_gap(cx, sign, previous),
+            Reading::OneHealed => self.one_healed(cx),
+            Reading::Healed if !self.refill.gaps.is_empty() => {
+                self.all_healed(cx);
+                self.release(cx, true);
+                return Verdict::Forward;
+            }
+            Reading::Healed | Reading::Noise | Reading::Plain => {
+                if self.conceal.ending() && self.refill.gaps.is_empty() {
+                    self.release(cx, true);
+                    return Verdict::Forward;
+                }
+            }
+        }
+        if self.refill.gaps.is_empty() || !self.conceal.active() {
+            return Verdict::Forward;
+        }
+        if self.conceal.hold(handle) {
+            cx.stats.concealed_held += 1;
+            cx.stats.held_now += 1;
+            Verdict::Hold
+        } else {
+            self.release(cx, true);
+            Verdict::Forward
+        }
+    }
+
+    /// What a reply says, with everything that bears on it.
+    fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> Reading {
+        let now = cx.now;
+        let answer = self.refill.nearest_answer(now, self.rtt.get());
+        let answer_within = |span: Nanos| answer.is_some_and(|a| a <= span);
+        let reply = Reply {
+            now,
+            excess: self.sizes.excess(size),
+            fill: answer_within(300 * US + 2 * self.rtt.deviation()),
+            sent: self.packets_down,
+            since_last: previous.map(|p| now.since(p)),
+        };
+        let beat = self.habit.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
+        self.tail.replied(now, beat.trigger, &self.rtt);
+        let offset = self.trail.nearest(cx.cache, now - self.rtt.get()).map(|(_, offset)| offset);
+        if let Some(offset) = offset
+            && !(self.habit.decimating() && (!beat.fast || beat.timer))
+        {
+            self.rtt.track(-offset);
+        }
+        if self.governor.in_storm(now) {
+            if self.sizes.excess(size) >= 2 {
+                self.governor.storm_step(now);
+            }
+            self.sizes.rebase(size);
+            return Reading::Plain;
+        }
+        let explained = 1000 * US + 3 * self.rtt.deviation();
+        let tolerance = self.rtt.tolerance();
+        let better_explained_by_packet = self.habit.decimating()
+            && beat.fast
+            && !answer.is_some_and(|a| a < beat.error.max(60 * US));
+        let tried = self.refill.gaps.iter().all(|gap| gap.attempts >= 2)
+            && self.refill.last_resend().is_none_or(|at| at + self.rtt.get() + tolerance < now);
+        let facts = Facts {
+            now,
+            size,
+            open: self.refill.gaps.len(),
+            explained: offset.is_some_and(|o| o.abs() <= explained),
+            refill_due: answer_within(tolerance) && !better_explained_by_packet,
+            all_tried: tried,
+            at_once: previous.is_some_and(|p| now.since(p) < 400 * US),
+            counts_high: self.habit.counts_high(),
+            beat,
+        };
+        let reading = self.sizes.read(&facts);
+        if let Reading::NewGap(_) = reading {
+            if self.guard.congested(now, cx.hop) {
+                cx.stats.losses_congestion += 1;
+                self.sizes.rebase(size);
+                return Reading::Plain;
+            }
+            if self.refill.gaps.is_full() {
+                return Reading::Noise;
+            }
+        }
+        self.beat = beat;
+        reading
+    }
+
+    fn new_gap(&mut self, cx: &mut Context<'_>, sign: GapSign, previous: Option<Time>) {
+        let now = cx.now;
+        let beat = self.beat;
+        let thin = if sign.by_rhythm { 0 } else { self.habit.thin_reply_wait() };
+        let span = self.rtt.get() * 3 / 2 + self.rtt.margin() + thin;
+        let armed = self.governor.armed(now);
+        let since_reply = previous.map_or(0, |previous| {
+            refill::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
+        });
+        let mut names = refill::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
+        if (self.habit.counts_high() || beat.early) && self.rtt.deviation() < 300 * US {
+            self.name_by_chain(cx.cache, &beat, &mut names);
+        }
+        cx.stats.losses_inferred += 1;
+        self.inferred += 1;
+        let first = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
+        self.event(cx, EventKind::Loss { packet: first });
+        if cx.hop.wants_probe(now, true) {
+            cx.out.push(Queued::Probe(self.client.ip()));
+        }
+        let width = if !armed {
+            1
+        } else if self.budget.very_lossy() {
+            let window = if self.habit.decimating() && sign.by_rhythm { 0 } else { since_reply };
+            USUAL_WIDTH.max(window)
+        } else if sign.by_rhythm || self.habit.replies_often() {
+            refill::ambiguity(now, &self.rtt, &mut self.trail, cx.cache)
+        } else {
+            USUAL_WIDTH.max(since_reply)
+        };
+        // The first attempt is always free to go.
+        let allowed = width.min(self.budget.tokens()).max(width.min(USUAL_WIDTH));
+        for id in names.iter().take(allowed) {
+            self.resend(cx, *id);
+        }
+        let gap = Gap {
+            opened: now,
+            names: names.iter().take(3).copied().collect(),
+            attempts: if armed { 1 } else { u32::MAX },
+            overdue: now + span,
+            last_attempt: now,
+            sign,
+            span,
+        };
+        if cx.config.conceal && armed {
+            let until = now + gap.patience();
+            if self.conceal.extend(now, until, cx.config.hold_cap) {
+                cx.stats.concealed_gaps += 1;
+                self.event(cx, EventKind::HoldStart);
+            }
+        }
+        self.refill.gaps.push(gap);
+    }
+
+    /// Packets in a row were answered one by one: the hole is before the
+    /// first of them.
+    fn name_by_chain(&self, cache: &Cache, beat: &Beat, names: &mut Names) {
+        if !(beat.fast && beat.count == 1 && beat.chain > 1 && beat.chain < beat.trigger) {
+            return;
+        }
+        let mut id = self.trail.newest(cache);
+        while let Some(here) = id {
+            let Some(record) = cache.record(here).filter(|r| r.number >= beat.chain - 1) else {
+                return;
+            };
+            if record.number == beat.chain - 1 {
+                names.retain(|name| *name != here);
+                let _ = names.try_insert(0, here);
+                return;
+            }
+            id = cache.before(here);
+        }
+    }
+
+    fn one_healed(&mut self, cx: &mut Context<'_>) {
+        if let Some(gap) = self.refill.explained_by(cx.now, self.rtt.get()) {
+            let gap = self.refill.gaps.remove(gap);
+            self.governor.healed(cx.now);
+            self.repaired(cx, &gap);
+        }
+    }
+
+    fn repaired(&mut self, cx: &mut Context<'_>, gap: &Gap) {
+        self.repaired += 1;
+        self.last_repair = cx.now;
+        cx.stats.losses_repaired += 1;
+        self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
+    }
+
+    fn all_healed(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        let by_floor = self.refill.gaps.iter().all(|gap| gap.sign.by_floor);
+        let by_copy = self
+            .refill
+            .nearest_answer(now, self.rtt.get())
+            .is_some_and(|answer| answer <= self.rtt.tolerance());
+        if by_copy && !by_floor {
+            self.budget.healed();
+            cx.hop.healed(now, self.budget.very_lossy());
+        }
+        if let [gap] = self.refill.gaps.as_slice()
+            && gap.attempts == 1
+        {
+            self.rtt.healed(now, now.since(gap.opened), gap.sign.excess >= 2);
+        }
+        for gap in core::mem::take(&mut self.refill.gaps) {
+            self.governor.healed(now);
+            if by_copy {
+                self.repaired(cx, &gap);
+            }
+        }
+        self.sizes.closed(now, by_floor);
+        self.refill.clear();
+    }
+
+    /// Ends an episode of holding, if there is one.
+    fn release(&mut self, cx: &mut Context<'_>, overtaken: bool) {
+        if !self.conceal.active() {
+            return;
+        }
+        let episode =
+            self.conceal.release(cx.now, overtaken, |handle| cx.out.push(Queued::Release(handle)));
+        cx.stats.held_now -= u64::from(episode.packets);
+        self.event(cx, EventKind::HoldEnd { packets: episode.packets, held_ns: episode.held });
+    }
+
+    /// Does what is due.
+    pub fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        self.retry(cx);
+        if self.conceal.deadline().is_some_and(|at| at <= now) {
+            if !self.conceal.ending() {
+                cx.stats.concealed_late += 1;
+            }
+            for gap in core::mem::take(&mut self.refill.gaps) {
+                self.give_up(cx, &gap);
+            }
+            self.refill.clear();
+            self.sizes.rebase_to_last();
+            self.release(cx, false);
+        }
+        if self.start.deadline().is_some_and(|at| at <= now) {
+            for id in self.start.on_timeout(now) {
+                self.resend(cx, id);
+            }
+        }
+        self.tail_timeout(cx);
+    }
+
+    /// Further attempts for holes whose answer is overdue.
+    fn retry(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        let mut n = 0;
+        let mut gave_up = false;
+        while n < self.refill.gaps.len() {
+            if self.refill.gaps[n].overdue > now {
+                n += 1;
+                continue;
+            }
+            let copies = self.next_attempt(cx, n);
+            if copies.is_empty() {
+                let gap = self.refill.gaps.remove(n);
+                self.give_up(cx, &gap);
+                self.sizes.gave_up(gap.sign.step, self.refill.gaps.len());
+                gave_up = true;
+                continue;
+            }
+            let gap = &mut self.refill.gaps[n];
+            gap.attempts += 1;
+            gap.last_attempt = now;
+            gap.overdue = now + gap.span;
+            for id in copies {
+                self.resend(cx, id);
+            }
+            n += 1;
+        }
+        if gave_up && self.refill.gaps.is_empty() {
+            self.refill.forget_resends();
+            if self.conceal.held() > 0 {
+                self.conceal.end_with_next_reply(now);
+            } else {
+                self.release(cx, false);
+            }
+        }
+    }
+
+    /// What to send again for the gap at `n`; nothing if it is to be given up.
+    fn next_attempt(
+        &mut self,
+        cx: &mut Context<'_>,
+        n: usize,
+    ) -> arrayvec::ArrayVec<Id, MAX_WINDOW> {
+        let allowed = self.budget.tokens().min(MAX_WINDOW);
+        let gap = &self.refill.gaps[n];
+        if !gap.attempts_left() {
+            return arrayvec::ArrayVec::new();
+        }
+        if gap.sign.by_rhythm && gap.attempts == 1 {
+            // The name is nearly sure: once more, with the next two.
+            return gap.names.iter().take(allowed).copied().collect();
+        }
+        refill::window(gap.opened, cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
+    }
+
+    fn give_up(&mut self, cx: &mut Context<'_>, _gap: &Gap) {
+        cx.stats.losses_upstream += 1;
+        self.governor.given_up(cx.now);
+        self.event(cx, EventKind::Abandon);
+    }
+
+    fn tail_timeout(&mut self, cx: &mut Context<'_>) {
+        let unanswered_needed = self.habit.usual_count().max(2);
+        let Some(step) = self.tail.timeout(cx.now, self.packets_down, unanswered_needed, &self.rtt)
+        else {
+            return;
+        };
+        let sure = step == crate::tail::Step::Sure;
+        if self.habit.decimating() || !(sure || self.budget.tokens() >= 1) {
+            return;
+        }
+        let newest = self.trail.newest(cx.cache);
+        let again = newest.and_then(|id| cx.cache.record(id)).is_some_and(|r| r.copies > 0);
+        if let Some(id) = newest
+            && (sure || !again)
+        {
+            self.resend(cx, id);
+        }
+    }
+
+    /// Lets everything go that is held.
+    pub fn release_all(&mut self, cx: &mut Context<'_>) {
+        self.refill.clear();
+        self.sizes.rebase_to_last();
+        self.release(cx, false);
+    }
+
+    /// The flow leaves the table.
+    pub fn end(&mut self, cx: &mut Context<'_>) {
+        self.release_all(cx);
+        if let Phase::Quic = self.phase {
+            self.end_event(cx);
+        }
+    }
+
+    pub fn state(&self, now: Time) -> FlowState {
+        match self.phase {
+            Phase::Unknown(_) => FlowState::Unknown,
+            Phase::Bypassed => FlowState::Bypassed,
+            Phase::Quic if !self.start.is_over() => FlowState::Handshake,
+            Phase::Quic if !self.governor.armed(now) || self.governor.in_storm(now) => {
+                FlowState::Watching
+            }
+            Phase::Quic => FlowState::Protected,
+        }
+    }
+
+    pub fn local_rtt(&self) -> Nanos {
+        self.rtt.get()
+    }
+
+    pub fn info(&self, now: Time) -> FlowInfo {
+        FlowInfo {
+            client: self.client,
+            server: self.server,
+            age: now.since(self.created),
+            bytes_down: self.bytes_down,
+            packets_down: self.packets_down,
+            local_rtt: self.rtt.get(),
+            inferred: self.inferred,
+            repaired: self.repaired,
+            resent: self.resent,
+            state: self.state(now),
+        }
+    }
+}

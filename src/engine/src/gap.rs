@@ -1,0 +1,398 @@
+//! Holes as the size of encrypted acknowledgements gives them away.
+//!
+//! An ACK frame with one more range is two bytes longer (RFC 9000, section
+//! 19.3), and shrinks again when the hole is filled. Everything else that
+//! changes the size of a reply is noise here: longer delay fields, window
+//! updates in the same or in a packet of their own, ranges that cross 64,
+//! acknowledged acknowledgements.
+
+use crate::habit::Beat;
+use crate::recent::Recent;
+use crate::time::{MS, Nanos, Time};
+
+/// Size steps that a fresh hole causes.
+const STEP: core::ops::RangeInclusive<i32> = 2..=4;
+/// Replies this much shorter than the usual one are something else, until a
+/// second one of the same size confirms them. Real clients send small packets
+/// of their own beside acknowledgements.
+const SHORTER: i32 = -2;
+/// Below this they are not even that.
+const MUCH_SHORTER: i32 = -12;
+/// Early replies of decimating clients may carry a small frame as well.
+const EARLY_EXTRA: i32 = 12;
+/// A client answers each of the next few packets after a hole: those replies
+/// belong to the same one.
+const SAME_HOLE: u64 = 3;
+/// Repairs that rest on the absolute floor alone prove nothing; this many
+/// within [`FLOOR_WINDOW`] switch the floor off for [`FLOOR_OFF`].
+const FLOOR_HEALS: usize = 3;
+const FLOOR_WINDOW: Nanos = 30 * MS;
+const FLOOR_OFF: Nanos = 300 * MS;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes {
+    /// Size of a reply without a hole; `None` before the first.
+    base: Option<i32>,
+    /// Size of the last reply that was not noise, and of the one before it.
+    last: i32,
+    before_last: i32,
+    recent: Recent<i32, 48>,
+    odd_size: i32,
+    odd_run: u32,
+    /// A size at which the client sends small packets of its own.
+    aside: i32,
+    ones: u32,
+    floor_heals: Recent<Time, FLOOR_HEALS>,
+    floor_off_until: Time,
+    /// Trigger of the last reply that opened a gap.
+    marked: u64,
+}
+
+/// What a reply's size is judged with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    pub now: Time,
+    pub size: i32,
+    /// Gaps open now.
+    pub open: usize,
+    /// Some forwarded packet's answer is due now.
+    pub explained: bool,
+    /// A resend's answer is due now, and explains the reply better than a
+    /// forwarded packet's.
+    pub refill_due: bool,
+    /// Every open gap has had its last attempt and its answer was due.
+    pub all_tried: bool,
+    /// It came right after another one.
+    pub at_once: bool,
+    /// The client counts to six or more.
+    pub counts_high: bool,
+    pub beat: Beat,
+}
+
+/// What a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Nothing new.
+    Plain,
+    /// Not an acknowledgement like the others.
+    Noise,
+    /// One more hole.
+    NewGap(GapSign),
+    /// No hole is left.
+    Healed,
+    /// One of several holes is filled.
+    OneHealed,
+}
+
+/// How a hole showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GapSign {
+    /// Size step, 2 to 4 bytes.
+    pub step: i32,
+    /// Step above the base.
+    pub excess: i32,
+    /// Only by the absolute floor.
+    pub by_floor: bool,
+    /// By the rhythm of a decimating client.
+    pub by_rhythm: bool,
+}
+
+impl Sizes {
+    pub fn new() -> Sizes {
+        Sizes {
+            base: None,
+            last: 0,
+            before_last: 0,
+            recent: Recent::new(),
+            odd_size: 0,
+            odd_run: 0,
+            aside: 0,
+            ones: 0,
+            floor_heals: Recent::new(),
+            floor_off_until: Time::ZERO,
+            marked: 0,
+        }
+    }
+
+    /// How much longer than usual a reply of `size` is.
+    pub fn excess(&self, size: i32) -> i32 {
+        self.base.map_or(0, |base| size - base)
+    }
+
+    /// Judges a reply.
+    pub fn read(&mut self, facts: &Facts) -> Reading {
+        let base = *self.base.get_or_insert(facts.size);
+        let mut excess = facts.size - base;
+        let mut by_floor = false;
+        if facts.open == 0
+            && excess >= 1
+            && facts.now >= self.floor_off_until
+            && self.recent.min().is_some_and(|min| base - min == 1)
+        {
+            by_floor = excess == 1;
+            excess += 1;
+        }
+        let late = !facts.beat.fast && (!facts.explained || facts.beat.timer);
+        if facts.counts_high && late && (1..=4).contains(&excess) {
+            // The delay field of a late reply has one byte more.
+            excess = if excess >= 3 { excess - 1 } else { 0 };
+        }
+        let reading = if facts.open == 0 {
+            self.read_closed(facts, excess, by_floor)
+        } else {
+            self.read_open(facts, excess)
+        };
+        if let Reading::Noise = reading {
+            if facts.open == 0 && excess < 0 {
+                self.aside = facts.size;
+            }
+        } else {
+            self.before_last = self.last;
+            self.last = facts.size;
+        }
+        if let Reading::NewGap(_) = reading {
+            self.marked = self.marked.max(facts.beat.trigger);
+        }
+        reading
+    }
+
+    fn sign(&self, facts: &Facts, by_floor: bool, by_rhythm: bool) -> Reading {
+        Reading::NewGap(GapSign {
+            step: (facts.size - self.last).clamp(*STEP.start(), *STEP.end()),
+            excess: self.excess(facts.size),
+            by_floor,
+            by_rhythm: by_rhythm || (facts.beat.early && facts.counts_high),
+        })
+    }
+
+    /// An early reply that is not about the hole marked last.
+    fn new_early(&self, facts: &Facts) -> bool {
+        facts.beat.early && facts.beat.trigger > self.marked + SAME_HOLE
+    }
+
+    fn read_closed(&mut self, facts: &Facts, excess: i32, by_floor: bool) -> Reading {
+        let size = facts.size;
+        let odd = excess > *STEP.end() || excess < SHORTER;
+        if !odd {
+            self.odd_run = 0;
+        } else if (size - self.odd_size).abs() <= 1 {
+            self.odd_run += 1;
+        } else {
+            (self.odd_size, self.odd_run) = (size, 1);
+        }
+        if STEP.contains(&excess) {
+            return self.sign(facts, by_floor, false);
+        }
+        let rhythm = self.new_early(facts)
+            && (excess <= *STEP.end() || (excess <= EARLY_EXTRA && facts.beat.ones >= 2))
+            && (excess >= -3 || facts.beat.count == 1 || size > self.last);
+        if rhythm {
+            let sign = self.sign(facts, false, true);
+            // An early reply's delay field is a byte shorter, its hole two
+            // longer: this is what the base would have been.
+            self.base = Some(size - 2);
+            self.odd_run = 0;
+            return sign;
+        }
+        if odd {
+            let confirmed = if excess < 0 { 2 } else { 3 };
+            if self.odd_run < confirmed {
+                return Reading::Noise;
+            }
+            self.base = Some(size);
+            self.odd_run = 0;
+            self.recent.clear();
+        } else if facts.explained || excess <= 0 {
+            if excess <= -2 {
+                self.recent.clear();
+            }
+            self.base = Some(size);
+            self.recent.push(size);
+        }
+        Reading::Plain
+    }
+
+    fn read_open(&mut self, facts: &Facts, excess: i32) -> Reading {
+        let size = facts.size;
+        let level = self.excess(self.last);
+        self.ones = if excess == 1 { self.ones + 1 } else { 0 };
+        let aside = facts.at_once || size <= self.aside;
+        if (MUCH_SHORTER..=-3).contains(&excess) && aside {
+            return Reading::Noise;
+        }
+        let settled = self.ones >= 2 && facts.all_tried;
+        if excess <= 0 || (excess == 1 && (facts.refill_due || settled)) {
+            // Never raise the base at a heal: the healing reply's delay field
+            // may be a byte longer.
+            let base = self.base.unwrap_or(size);
+            self.base = Some(if self.ones >= 2 { size } else { base.min(size) });
+            return Reading::Healed;
+        }
+        let fell = self.last - size;
+        if facts.open > 1 && (fell >= 2 || (fell == 1 && facts.refill_due)) {
+            return Reading::OneHealed;
+        }
+        if self.new_early(facts) && excess >= 2 && excess < level + 2 && excess >= level - 1 {
+            return self.sign(facts, false, true);
+        }
+        match excess - level {
+            _ if excess == 1 => Reading::Plain,
+            2..=4 => self.sign(facts, false, false),
+            rise if rise > *STEP.end() => Reading::Noise,
+            _ => Reading::Plain,
+        }
+    }
+
+    /// All gaps were filled; `by_floor` if none showed otherwise.
+    pub fn closed(&mut self, now: Time, by_floor: bool) {
+        self.ones = 0;
+        if by_floor {
+            self.floor_heals.push(now);
+            let close = self.floor_heals.iter().filter(|t| now.since(*t) <= FLOOR_WINDOW).count();
+            if close == FLOOR_HEALS {
+                self.floor_off_until = now + FLOOR_OFF;
+                self.recent.clear();
+            }
+        }
+    }
+
+    /// A gap was given up: its range stays until the sender prunes it.
+    pub fn gave_up(&mut self, step: i32, left: usize) {
+        self.base = self.base.map(|base| base + step);
+        self.recent.clear();
+        if left == 0 {
+            self.rebase(self.last);
+        }
+    }
+
+    /// What is now is the new usual.
+    pub fn rebase(&mut self, size: i32) {
+        self.ones = 0;
+        self.base = Some(size);
+        self.last = size;
+        self.recent.clear();
+    }
+
+    /// Takes the size of the last reply for the usual one.
+    pub fn rebase_to_last(&mut self) {
+        self.rebase(self.last);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(size: i32, open: usize) -> Facts {
+        Facts { size, open, explained: true, ..Facts::default() }
+    }
+
+    fn with_base(size: i32) -> Sizes {
+        let mut sizes = Sizes::new();
+        for _ in 0..3 {
+            assert_eq!(sizes.read(&facts(size, 0)), Reading::Plain);
+        }
+        sizes
+    }
+
+    fn is_gap(reading: Reading) -> bool {
+        matches!(reading, Reading::NewGap(_))
+    }
+
+    #[test]
+    fn two_bytes_more_is_a_hole_and_less_is_its_repair() {
+        let mut s = with_base(36);
+        let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
+        assert_eq!((sign.step, sign.excess, sign.by_floor), (2, 2, false));
+        assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(40, 1))), "a second hole");
+        assert_eq!(s.read(&facts(38, 2)), Reading::OneHealed);
+        assert_eq!(s.read(&facts(36, 1)), Reading::Healed);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+    }
+
+    #[test]
+    fn a_heal_one_byte_up_counts_only_when_a_copy_explains_it() {
+        let mut s = with_base(36);
+        s.read(&facts(38, 0));
+        assert_eq!(s.read(&facts(37, 1)), Reading::Plain);
+        assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
+        assert_eq!(s.read(&Facts { refill_due: true, ..facts(37, 1) }), Reading::Healed);
+        assert_eq!(s.excess(36), 0, "the base was not raised");
+    }
+
+    #[test]
+    fn small_steps_move_the_base_but_late_replies_do_not() {
+        let mut s = with_base(36);
+        s.read(&Facts { explained: false, ..facts(37, 0) });
+        assert_eq!(s.excess(36), 0);
+        s.read(&facts(37, 0));
+        assert_eq!(s.excess(37), 0);
+        // One above the smallest of late: one byte more is two above the floor.
+        let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
+        assert!(sign.by_floor);
+    }
+
+    #[test]
+    fn packets_of_the_clients_own_are_noise_until_confirmed() {
+        let mut s = with_base(36);
+        assert_eq!(s.read(&facts(80, 0)), Reading::Noise);
+        assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+        // With a gap open a small one is no repair.
+        s.read(&facts(38, 0));
+        assert_eq!(s.read(&facts(32, 1)), Reading::Noise);
+        assert_eq!(s.read(&facts(36, 1)), Reading::Healed);
+        // Twice in a row it is the new size of an acknowledgement.
+        assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
+        assert_eq!(s.read(&facts(32, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(34, 0))));
+    }
+
+    #[test]
+    fn an_oscillating_size_switches_the_floor_off() {
+        let mut s = with_base(36);
+        let mut marks = 0;
+        for n in 0..20 {
+            let now = Time::ZERO + n * 2 * MS;
+            s.read(&Facts { now, ..facts(36, 0) });
+            s.read(&Facts { now, ..facts(37, 0) });
+            if is_gap(s.read(&Facts { now, ..facts(38, 0) })) {
+                marks += 1;
+                s.closed(now, true);
+                s.rebase(37);
+            }
+            s.read(&Facts { now, ..facts(37, 0) });
+        }
+        assert_eq!(marks, FLOOR_HEALS);
+    }
+
+    #[test]
+    fn what_was_given_up_is_part_of_the_base() {
+        let mut s = with_base(36);
+        s.read(&facts(38, 0));
+        s.gave_up(2, 0);
+        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(40, 0))));
+        // The sender prunes the old range.
+        s.rebase(40);
+        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+    }
+
+    #[test]
+    fn a_decimating_client_marks_by_rhythm_once_a_hole() {
+        let mut s = with_base(33);
+        let beat = |trigger| Beat { trigger, count: 1, fast: true, early: true, ..Beat::default() };
+        let early = |trigger, size, open| Facts {
+            beat: beat(trigger),
+            counts_high: true,
+            ..facts(size, open)
+        };
+        let Reading::NewGap(sign) = s.read(&early(100, 34, 0)) else { panic!() };
+        assert!(sign.by_rhythm);
+        for trigger in 101..=103 {
+            assert_eq!(s.read(&early(trigger, 34, 1)), Reading::Plain);
+        }
+        assert_eq!(s.read(&early(110, 32, 1)), Reading::Healed);
+    }
+}

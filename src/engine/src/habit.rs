@@ -1,0 +1,318 @@
+//! How a client acknowledges: the rhythm of its replies, learned per flow.
+//!
+//! Most stacks answer every second packet. Chromium answers every tenth, or a
+//! quarter of the path's round trip after the first unanswered packet, and for
+//! it the tell of a hole is not size but rhythm: each of the next four packets
+//! is answered at once. Such a client is called *decimating* here.
+
+use crate::cache::{Cache, Id, Trail};
+use crate::recent::Recent;
+use crate::rtt::LocalRtt;
+use crate::time::{MS, Nanos, Time, US};
+
+/// Replies longer than the usual one by more than this carry data of the
+/// client's own and say nothing about its rhythm.
+const OWN_DATA: i32 = 12;
+/// From this many packets a reply on, a client is decimating.
+const DECIMATING: u64 = 6;
+/// It takes this many short counts, or early replies, in a row to believe that
+/// a client has stopped decimating.
+const FORGET_AFTER: u32 = 24;
+/// Chromium begins with every second packet; within this many packets two
+/// single answers in a row are a tell as well.
+const OPENING_PACKETS: u64 = 140;
+/// Timer assumed until one was seen.
+const UNKNOWN_TIMER: Nanos = 20 * MS;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Habit {
+    /// Mean time between replies.
+    reply_gap: Nanos,
+    replies: u32,
+    /// Forwarded packets per reply, in sixteenths.
+    per_reply: i64,
+    sent_at_reply: u64,
+    counts: Recent<u64, 12>,
+    timers: Recent<Nanos, 8>,
+    previous_trigger: Option<(Id, u64)>,
+    decimating: bool,
+    short_counts: u32,
+    long_counts: u32,
+    early_run: u32,
+    ones: u32,
+    /// First packet of a run of packets answered one by one; 0 if none.
+    chain: u64,
+}
+
+/// What the rhythm says about one reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    /// Number of the packet that triggered it.
+    pub trigger: u64,
+    /// Packets since the previous trigger.
+    pub count: u64,
+    /// It came when the answer to a packet was due.
+    pub fast: bool,
+    /// It came when the client's timer was due.
+    pub timer: bool,
+    /// It came before the count or the timer was reached: a hole.
+    pub early: bool,
+    /// Packets answered one by one before this one, at least two.
+    pub ones: u32,
+    /// First packet of that run.
+    pub chain: u64,
+    /// Distance from the nearest packet's due answer.
+    pub error: Nanos,
+}
+
+/// What has to be known of a reply to judge its rhythm.
+pub(crate) struct Reply {
+    pub now: Time,
+    /// Its size above the usual.
+    pub excess: i32,
+    /// A resend's answer is due now.
+    pub fill: bool,
+    /// Packets sent down so far.
+    pub sent: u64,
+    /// Time since the reply before, if there was one.
+    pub since_last: Option<Nanos>,
+}
+
+impl Habit {
+    pub fn new() -> Habit {
+        Habit {
+            reply_gap: 0,
+            replies: 0,
+            per_reply: 2 * 16,
+            sent_at_reply: 0,
+            counts: Recent::new(),
+            timers: Recent::new(),
+            previous_trigger: None,
+            decimating: false,
+            short_counts: 0,
+            long_counts: 0,
+            early_run: 0,
+            ones: 0,
+            chain: 0,
+        }
+    }
+
+    pub fn decimating(&self) -> bool {
+        self.decimating
+    }
+
+    /// Whether a reply for fewer than three packets is usual.
+    pub fn replies_often(&self) -> bool {
+        self.per_reply < 3 * 16
+    }
+
+    /// Extra time to wait for a reply if the client answers rarely.
+    pub fn thin_reply_wait(&self) -> Nanos {
+        if self.replies > 16 && self.per_reply > 3 * 16 { self.reply_gap * 3 / 2 } else { 0 }
+    }
+
+    /// Packets it lets pass before it replies; 0 while unknown.
+    pub fn usual_count(&self) -> u64 {
+        if self.counts.len() < 4 { 0 } else { self.counts.quantile(6, 10).unwrap_or(0) }
+    }
+
+    /// Whether it is known to count to at least [`DECIMATING`].
+    pub fn counts_high(&self) -> bool {
+        self.usual_count() >= DECIMATING
+    }
+
+    /// Its delayed-acknowledgement timer, if the samples agree.
+    fn timer(&self) -> Option<Nanos> {
+        let median = self.timers.quantile(1, 2).filter(|_| self.timers.len() >= 3)?;
+        let close = self.timers.iter().filter(|t| (t - median).abs() < 1200 * US).count();
+        (2 * close > self.timers.len()).then_some(median)
+    }
+
+    /// Takes in a reply.
+    pub fn observe(
+        &mut self,
+        reply: &Reply,
+        rtt: &LocalRtt,
+        trail: &mut Trail,
+        cache: &Cache,
+    ) -> Beat {
+        if let Some(gap) = reply.since_last.filter(|gap| *gap < 50 * MS) {
+            self.reply_gap += (gap - self.reply_gap) / 10;
+            self.replies = self.replies.saturating_add(1);
+            let packets = reply.sent.saturating_sub(self.sent_at_reply).min(1 << 20) as i64;
+            self.per_reply += (packets * 16 - self.per_reply) / 20;
+        }
+        self.sent_at_reply = reply.sent;
+        self.rhythm(reply, rtt, trail, cache).unwrap_or_default()
+    }
+
+    fn rhythm(
+        &mut self,
+        reply: &Reply,
+        rtt: &LocalRtt,
+        trail: &mut Trail,
+        cache: &Cache,
+    ) -> Option<Beat> {
+        if !rtt.known() {
+            return None;
+        }
+        let due = reply.now - rtt.get();
+        let window = (300 * US + 2 * rtt.deviation()).min(rtt.get() * 35 / 100 + 100 * US);
+        let latest = trail.around(cache, due + window).floor;
+        let similar = trail.within(cache, due - window, due + window).take(16).count() as u64;
+        let (nearest, offset) = trail.nearest(cache, due)?;
+        let fast = offset.abs() <= window;
+        let trigger = if fast { nearest } else { latest? };
+        let number = cache.record(trigger)?.number;
+        let mut beat = Beat { trigger: number, fast, error: offset.abs(), ..Beat::default() };
+        let (previous, previous_number) = match self.previous_trigger {
+            Some((_, n)) if number <= n => return Some(Beat { fast: false, ..beat }),
+            Some(previous) => previous,
+            None => {
+                self.previous_trigger = Some((trigger, number));
+                return Some(Beat { fast: false, ..beat });
+            }
+        };
+        self.previous_trigger = Some((trigger, number));
+        beat.count = number - previous_number;
+        // How long the first unanswered packet has waited for this reply.
+        let waited = cache
+            .after(previous)
+            .and_then(|first| cache.record(first))
+            .map_or(Nanos::MAX, |first| due.since(first.at));
+        let usual = self.usual_count();
+        if usual >= DECIMATING {
+            self.decimating = true;
+        }
+        let slack = 1500 * US + 2 * rtt.deviation();
+        let timer = self.timer();
+        let timer_due = timer.map_or(waited > UNKNOWN_TIMER, |t| waited >= t - slack);
+        beat.timer = usual >= DECIMATING
+            && timer.map_or(waited > UNKNOWN_TIMER, |t| (waited - t).abs() <= slack);
+        if !(fast && beat.count == 1 && self.chain > 0) {
+            self.chain = if fast { number } else { 0 };
+        }
+        beat.chain = self.chain;
+        if !fast {
+            self.early_run = 0;
+            if !reply.fill && (1500 * US..60 * MS).contains(&waited) && reply.excess <= 4 {
+                self.timers.push(waited);
+            }
+            return Some(beat);
+        }
+        if reply.excess > OWN_DATA {
+            (self.ones, self.chain, self.early_run) = (0, 0, 0);
+            return Some(beat);
+        }
+        self.ones = if beat.count == 1 && similar <= 1 { self.ones + 1 } else { 0 };
+        beat.ones = self.ones;
+        let doubt = similar.saturating_sub(1).max(1);
+        beat.early = usual >= DECIMATING && beat.count + doubt < usual && !timer_due && !reply.fill;
+        if reply.sent <= OPENING_PACKETS
+            && (2..=3).contains(&usual)
+            && beat.count == 1
+            && self.ones >= 2
+            && self.chain > 0
+            && !reply.fill
+            && rtt.deviation() < 150 * US
+        {
+            beat.early = true;
+        }
+        if beat.early {
+            self.early_run += 1;
+            if self.early_run > FORGET_AFTER {
+                self.counts.clear();
+                self.decimating = false;
+                self.early_run = 0;
+            }
+        } else if !timer_due && !reply.fill {
+            self.early_run = 0;
+            self.learn(beat.count, usual);
+        }
+        Some(beat)
+    }
+
+    /// The change from every second to every tenth packet is believed at once,
+    /// the way back only after many short counts.
+    fn learn(&mut self, count: u64, usual: u64) {
+        if (DECIMATING..=24).contains(&count) && count > 2 * usual {
+            self.long_counts += 1;
+            if self.long_counts >= 2 {
+                self.counts.clear();
+                (0..4).for_each(|_| self.counts.push(count));
+                self.long_counts = 0;
+            }
+        } else if count >= usual && count <= 3 && self.ones == 0 {
+            self.long_counts = 0;
+        }
+        if self.decimating && count * 10 < usual * 6 {
+            self.short_counts += 1;
+            if self.short_counts < FORGET_AFTER {
+                return;
+            }
+            self.decimating = false;
+            self.counts.clear();
+        }
+        self.short_counts = 0;
+        self.counts.push(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets every 1.2 ms; replies one round trip of 2 ms after the packets
+    /// whose numbers `answers` gives.
+    fn beats(answers: impl IntoIterator<Item = u64>) -> (Habit, alloc::vec::Vec<Beat>) {
+        let mut cache = Cache::new(1 << 20);
+        let mut trail = Trail::default();
+        let mut rtt = LocalRtt::new();
+        rtt.sent(Time::ZERO, None, None);
+        rtt.handshake_reply(Time::ZERO + 2 * MS);
+        let mut habit = Habit::new();
+        let mut sent = 0;
+        let at = |n: u64| Time::ZERO + (n as Nanos) * 1200 * US;
+        let mut last = None;
+        let beats = answers
+            .into_iter()
+            .map(|n| {
+                let now = at(n) + 2 * MS;
+                while at(sent + 1) <= now {
+                    sent += 1;
+                    trail.push(&mut cache, at(sent), sent, &[0; 40]);
+                }
+                let since_last = last.replace(now).map(|l| now.since(l));
+                let reply = Reply { now, excess: 0, fill: false, sent, since_last };
+                habit.observe(&reply, &rtt, &mut trail, &cache)
+            })
+            .collect();
+        (habit, beats)
+    }
+
+    #[test]
+    fn every_second_packet() {
+        let (habit, beats) = beats((1..100).map(|n| n * 2));
+        assert_eq!((habit.usual_count(), habit.decimating()), (2, false));
+        assert!(habit.replies_often());
+        assert!(beats[1..].iter().all(|b| b.fast && b.count == 2 && !b.early));
+    }
+
+    #[test]
+    fn a_decimating_client_tells_a_hole_by_answering_early() {
+        let steady = (1..20u64).map(|n| n * 10);
+        // 195 is lost: 196 to 199 are answered at once, then the count goes on.
+        let (habit, beats) = beats(steady.chain([196, 197, 198, 199, 209, 219]));
+        assert!(habit.decimating() && habit.counts_high());
+        let early: alloc::vec::Vec<u64> =
+            beats.iter().filter(|b| b.early).map(|b| b.trigger).collect();
+        assert_eq!(early, [196, 197, 198, 199]);
+        assert_eq!(beats[20].chain, 196);
+    }
+
+    #[test]
+    fn decimation_is_forgotten_after_many_short_counts() {
+        let (habit, _) = beats((1..20u64).map(|n| n * 10).chain((100..180u64).map(|n| n * 2)));
+        assert!(!habit.decimating());
+    }
+}

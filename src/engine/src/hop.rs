@@ -1,0 +1,206 @@
+//! What is known of a client's last hop, across its flows: the round trip
+//! that probes measured, queueing delay on it, and whether it loses packets.
+
+use crate::recent::Recent;
+use crate::time::{MS, Nanos, SEC, Time};
+
+/// Probes until a first estimate stands, and their spacing.
+const FIRST_PROBES: u32 = 4;
+const FIRST_PROBE_GAP: Nanos = 10 * MS;
+/// Spacing while traffic flows.
+const PROBE_GAP: Nanos = 250 * MS;
+/// A loss asks for a fresh look at the queue, but not more often than this.
+const LOSS_PROBE_GAP: Nanos = 50 * MS;
+/// A client that never answers is asked this often.
+const SILENT_PROBE_GAP: Nanos = 5 * SEC;
+const SILENT_AFTER: u32 = 12;
+/// Probe samples older than this do not describe the hop as it is now.
+const SAMPLE_AGE: Nanos = 5 * SEC;
+/// The window of the smallest round trip (two halves of it are kept).
+const BASE_WINDOW: Nanos = 10 * SEC;
+/// The queue as it stands is the smallest of the samples of this long.
+const STANDING_WINDOW: Nanos = 600 * MS;
+/// How long a repair keeps the hop "lossy" for new flows.
+const LOSSY_MEMORY: Nanos = 120 * SEC;
+/// Packets without a repair that make a hop clean.
+const CLEAN_PACKETS: u64 = 3000;
+
+/// What other flows of the client have shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HopState {
+    Clean,
+    New,
+    Lossy,
+    /// More than about 1.5 %.
+    VeryLossy,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Hop {
+    /// Flows in the table that are this client's.
+    pub flows: u32,
+    samples: Recent<(Time, Nanos), 8>,
+    base: [Nanos; 2],
+    base_since: Time,
+    probes: u32,
+    unanswered: u32,
+    last_probe: Option<Time>,
+    last_heal: Option<Time>,
+    very_lossy: bool,
+    packets_since_heal: u64,
+}
+
+impl Hop {
+    pub fn new(now: Time) -> Hop {
+        Hop {
+            flows: 0,
+            samples: Recent::new(),
+            base: [Nanos::MAX; 2],
+            base_since: now,
+            probes: 0,
+            unanswered: 0,
+            last_probe: None,
+            last_heal: None,
+            very_lossy: false,
+            packets_since_heal: 0,
+        }
+    }
+
+    /// Whether a probe should be sent now; `loss` if one was just inferred.
+    pub fn wants_probe(&mut self, now: Time, loss: bool) -> bool {
+        let gap = if self.unanswered >= SILENT_AFTER {
+            SILENT_PROBE_GAP
+        } else if self.probes < FIRST_PROBES {
+            FIRST_PROBE_GAP
+        } else if loss {
+            LOSS_PROBE_GAP
+        } else {
+            PROBE_GAP
+        };
+        if self.last_probe.is_some_and(|last| now.since(last) < gap) {
+            return false;
+        }
+        self.last_probe = Some(now);
+        self.probes = self.probes.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
+        true
+    }
+
+    pub fn probed(&mut self, now: Time, rtt: Nanos) {
+        if rtt <= 0 || rtt > SEC {
+            return;
+        }
+        self.unanswered = 0;
+        self.samples.push((now, rtt));
+        if now.since(self.base_since) > BASE_WINDOW / 2 {
+            self.base = [Nanos::MAX, self.base[0]];
+            self.base_since = now;
+        }
+        self.base[0] = self.base[0].min(rtt);
+    }
+
+    fn fresh(&self, now: Time, age: Nanos) -> impl Iterator<Item = Nanos> + '_ {
+        self.samples.iter().filter(move |(at, _)| now.since(*at) <= age).map(|(_, rtt)| rtt)
+    }
+
+    /// Smallest and median round trip of the latest probes.
+    pub fn ping(&self, now: Time) -> Option<(Nanos, Nanos)> {
+        let mut samples = Recent::<Nanos, 8>::new();
+        self.fresh(now, SAMPLE_AGE).for_each(|rtt| samples.push(rtt));
+        Some((samples.min()?, samples.quantile(1, 2)?))
+    }
+
+    /// Queueing delay on the hop as it stands: the smallest recent round trip
+    /// above the smallest of the last ten seconds.
+    pub fn queueing(&self, now: Time) -> Nanos {
+        let base = self.base[0].min(self.base[1]);
+        self.fresh(now, STANDING_WINDOW).min().map_or(0, |standing| (standing - base).max(0))
+    }
+
+    /// The round trip of the unloaded hop, as far as it was seen.
+    pub fn base(&self) -> Option<Nanos> {
+        Some(self.base[0].min(self.base[1])).filter(|base| *base < Nanos::MAX)
+    }
+
+    pub fn forwarded(&mut self) {
+        self.packets_since_heal = self.packets_since_heal.saturating_add(1);
+    }
+
+    /// A copy was seen to fill a hole; `very_lossy` as the flow judges.
+    pub fn healed(&mut self, now: Time, very_lossy: bool) {
+        self.last_heal = Some(now);
+        self.very_lossy = very_lossy;
+        self.packets_since_heal = 0;
+    }
+
+    pub fn state(&self, now: Time) -> HopState {
+        match self.last_heal {
+            Some(at)
+                if now.since(at) < LOSSY_MEMORY && self.packets_since_heal < 4 * CLEAN_PACKETS =>
+            {
+                if self.very_lossy {
+                    HopState::VeryLossy
+                } else {
+                    HopState::Lossy
+                }
+            }
+            _ if self.packets_since_heal >= CLEAN_PACKETS => HopState::Clean,
+            _ => HopState::New,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn probes_are_frequent_first_and_rare_for_silent_clients() {
+        let mut hop = Hop::new(at(0));
+        let sent: alloc::vec::Vec<u64> =
+            (0..60_000).filter(|ms| hop.wants_probe(at(*ms), false)).collect();
+        assert_eq!(&sent[..6], [0, 10, 20, 30, 280, 530]);
+        assert_eq!(sent[13] - sent[12], 5000);
+        hop.probed(at(60_000), 2 * MS);
+        assert!(hop.wants_probe(at(60_000), false));
+        assert!(!hop.wants_probe(at(60_040), true));
+        assert!(hop.wants_probe(at(60_060), true), "after a loss");
+    }
+
+    #[test]
+    fn queueing_is_what_stands_above_the_smallest() {
+        let mut hop = Hop::new(at(0));
+        for ms in 0..10u64 {
+            hop.probed(at(ms * 250), 2 * MS);
+        }
+        assert_eq!(hop.queueing(at(2500)), 0);
+        hop.probed(at(2600), 30 * MS);
+        assert_eq!(hop.queueing(at(2700)), 0, "one late answer is no queue");
+        for ms in 11..15u64 {
+            hop.probed(at(ms * 250), 30 * MS);
+        }
+        assert_eq!(hop.queueing(at(3600)), 28 * MS);
+        assert_eq!(hop.queueing(at(9000)), 0, "old samples say nothing");
+        assert_eq!(hop.ping(at(9000)), None);
+        assert_eq!(hop.base(), Some(2 * MS));
+    }
+
+    #[test]
+    fn remembers_what_the_hop_has_shown() {
+        let mut hop = Hop::new(at(0));
+        assert_eq!(hop.state(at(0)), HopState::New);
+        for _ in 0..CLEAN_PACKETS {
+            hop.forwarded();
+        }
+        assert_eq!(hop.state(at(1)), HopState::Clean);
+        hop.healed(at(2), false);
+        assert_eq!(hop.state(at(3)), HopState::Lossy);
+        hop.healed(at(4), true);
+        assert_eq!(hop.state(at(5)), HopState::VeryLossy);
+        assert_eq!(hop.state(at(200_000)), HopState::New);
+    }
+}
