@@ -339,7 +339,7 @@ impl Flow {
         let tolerance = self.rtt.tolerance();
         let better_explained_by_packet = self.habit.decimating()
             && beat.fast
-            && !answer.is_some_and(|a| a < beat.error.max(60 * US));
+            && answer.is_none_or(|a| a >= beat.error.max(60 * US));
         let tried = self.refill.gaps.iter().all(|gap| gap.attempts >= 2)
             && self.refill.last_resend().is_none_or(|at| at + self.rtt.get() + tolerance < now);
         let facts = Facts {

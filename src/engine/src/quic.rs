@@ -91,7 +91,6 @@ fn long_packet(packet: &[u8], seen: &mut Datagram) -> Option<usize> {
             return (body.len() >= 16).then_some(packet.len());
         }
     }
-    let mut at = at;
     if kind == 0 {
         let (token_len, size) = varint(packet.get(at..)?)?;
         at = at.checked_add(size)?.checked_add(usize::try_from(token_len).ok()?)?;

@@ -59,7 +59,7 @@ impl Add<Nanos> for Time {
 impl Sub<Nanos> for Time {
     type Output = Time;
     fn sub(self, span: Nanos) -> Time {
-        self + span.saturating_neg()
+        self.add(span.saturating_neg())
     }
 }
 
