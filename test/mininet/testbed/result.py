@@ -21,13 +21,17 @@ def document(results: list[tuple[Scenario, list[Run]]]) -> dict[str, object]:
 
 
 def write_json(path: Path, content: object) -> None:
+    """As text, and whole."""
+    write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def write_text(path: Path, content: str) -> None:
     """A reader sees the old file or the complete new one, never half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w") as file:
-            json.dump(content, file, indent=1)
-            file.write("\n")
+            file.write(content)
         Path(temporary).chmod(0o644)
         Path(temporary).replace(path)
     except BaseException:
