@@ -7,7 +7,7 @@ use crate::api::{Config, Event, EventKind, FlowInfo, FlowState, Handle, Stats, V
 use crate::budget::Budget;
 use crate::cache::{Cache, Id, MAX_AGE, Trail};
 use crate::conceal::Conceal;
-use crate::gap::{Facts, GapSign, Reading, Sizes};
+use crate::gap::{Facts, GapSign, Reading, SignKind, Sizes};
 use crate::governor::Governor;
 use crate::guard::Guard;
 use crate::habit::{Beat, Habit, Reply};
@@ -229,33 +229,41 @@ impl Flow {
             return;
         };
         if self.start.on_down(now, id, long, self.rtt.get()) {
-            self.resend(cx, id);
+            self.copy(cx, id);
         }
         if self.start.is_over() && self.rtt.known() {
             self.tail.sent(now, &self.rtt);
         }
     }
 
-    /// Sends a copy, if the budget allows and the packet is still there.
+    /// Sends a copy that has to be earned.
     fn resend(&mut self, cx: &mut Context<'_>, id: Id) {
+        if self.copy(cx, id) {
+            self.budget.spend();
+        }
+    }
+
+    /// Sends a copy, if the flow's share allows and the packet is still there.
+    fn copy(&mut self, cx: &mut Context<'_>, id: Id) -> bool {
         if !self.budget.within_share(cx.config.resend_percent) {
             cx.stats.resent_limited += 1;
-            return;
+            return false;
         }
         let now = cx.now;
         let Some(record) = cx.cache.record_mut(id).filter(|r| now.since(r.at) <= MAX_AGE) else {
-            return;
+            return false;
         };
         record.copies = record.copies.saturating_add(1);
         record.resent_at = now;
         let number = record.number;
-        self.budget.spend();
+        self.budget.copied();
         self.refill.resent(now);
         self.resent += 1;
         cx.stats.resent_packets += 1;
         cx.stats.resent_bytes += cx.cache.packet(id).map_or(0, |p| p.len() as u64);
         cx.out.push(Queued::Inject(id));
         self.event(cx, EventKind::Resend { packet: number });
+        true
     }
 
     fn on_up(&mut self, cx: &mut Context<'_>, size: usize, long: bool, handle: Handle) -> Verdict {
@@ -321,7 +329,7 @@ impl Flow {
             since_last: previous.map(|p| now.since(p)),
         };
         let beat = self.habit.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
-        self.tail.replied(now, beat.trigger, &self.rtt);
+        self.tail.replied(now, beat.trigger, reply.fill, &self.rtt);
         let offset = self.trail.nearest(cx.cache, now - self.rtt.get()).map(|(_, offset)| offset);
         if let Some(offset) = offset
             && !(self.habit.decimating() && (!beat.fast || beat.timer))
@@ -371,7 +379,9 @@ impl Flow {
     fn new_gap(&mut self, cx: &mut Context<'_>, sign: GapSign, previous: Option<Time>) {
         let now = cx.now;
         let beat = self.beat;
-        let thin = if sign.by_rhythm { 0 } else { self.habit.thin_reply_wait() };
+        let by_rhythm = sign.kind == SignKind::Rhythm;
+        let weak = self.governor.weak(sign.kind);
+        let thin = if by_rhythm { 0 } else { self.habit.thin_reply_wait() };
         let span = self.rtt.get() * 3 / 2 + self.rtt.margin() + thin;
         let armed = self.governor.armed(now);
         let since_reply = previous.map_or(0, |previous| {
@@ -388,12 +398,12 @@ impl Flow {
         if cx.hop.wants_probe(now, true) {
             cx.out.push(Queued::Probe(self.client.ip()));
         }
-        let width = if !armed {
+        let width = if !armed || weak {
             1
         } else if self.budget.very_lossy() {
-            let window = if self.habit.decimating() && sign.by_rhythm { 0 } else { since_reply };
+            let window = if self.habit.decimating() && by_rhythm { 0 } else { since_reply };
             USUAL_WIDTH.max(window)
-        } else if sign.by_rhythm || self.habit.replies_often() {
+        } else if by_rhythm || self.habit.replies_often() {
             refill::ambiguity(now, &self.rtt, &mut self.trail, cx.cache)
         } else {
             USUAL_WIDTH.max(since_reply)
@@ -410,6 +420,7 @@ impl Flow {
             overdue: now + span,
             last_attempt: now,
             sign,
+            attempts_allowed: refill::attempts(sign.kind, weak),
             span,
         };
         if cx.config.conceal && armed {
@@ -445,7 +456,7 @@ impl Flow {
     fn one_healed(&mut self, cx: &mut Context<'_>) {
         if let Some(gap) = self.refill.explained_by(cx.now, self.rtt.get()) {
             let gap = self.refill.gaps.remove(gap);
-            self.governor.healed(cx.now);
+            self.governor.healed(cx.now, gap.sign.kind);
             self.repaired(cx, &gap);
         }
     }
@@ -459,7 +470,7 @@ impl Flow {
 
     fn all_healed(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
-        let by_floor = self.refill.gaps.iter().all(|gap| gap.sign.by_floor);
+        let by_floor = self.refill.gaps.iter().all(|gap| gap.sign.kind == SignKind::Floor);
         let by_copy = self
             .refill
             .nearest_answer(now, self.rtt.get())
@@ -474,7 +485,7 @@ impl Flow {
             self.rtt.healed(now, now.since(gap.opened), gap.sign.excess >= 2);
         }
         for gap in core::mem::take(&mut self.refill.gaps) {
-            self.governor.healed(now);
+            self.governor.healed(now, gap.sign.kind);
             if by_copy {
                 self.repaired(cx, &gap);
             }
@@ -506,7 +517,7 @@ impl Flow {
                 self.give_up(cx, &gap);
             }
             self.refill.clear();
-            self.sizes.rebase_to_last();
+            self.sizes.gave_up_all();
             self.release(cx, false);
         }
         if self.start.deadline().is_some_and(|at| at <= now) {
@@ -560,21 +571,24 @@ impl Flow {
         cx: &mut Context<'_>,
         n: usize,
     ) -> arrayvec::ArrayVec<Id, MAX_WINDOW> {
-        let allowed = self.budget.tokens().min(MAX_WINDOW);
+        let mut allowed = self.budget.tokens().min(MAX_WINDOW);
+        if !self.governor.ever_heals(cx.now) {
+            allowed = allowed.min(USUAL_WIDTH);
+        }
         let gap = &self.refill.gaps[n];
         if !gap.attempts_left() {
             return arrayvec::ArrayVec::new();
         }
-        if gap.sign.by_rhythm && gap.attempts == 1 {
+        if gap.sign.kind == SignKind::Rhythm && gap.attempts == 1 {
             // The name is nearly sure: once more, with the next two.
             return gap.names.iter().take(allowed).copied().collect();
         }
         refill::window(gap.opened, cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
     }
 
-    fn give_up(&mut self, cx: &mut Context<'_>, _gap: &Gap) {
+    fn give_up(&mut self, cx: &mut Context<'_>, gap: &Gap) {
         cx.stats.losses_upstream += 1;
-        self.governor.given_up(cx.now);
+        self.governor.given_up(cx.now, gap.sign.kind);
         self.event(cx, EventKind::Abandon);
     }
 
@@ -600,7 +614,7 @@ impl Flow {
     /// Lets everything go that is held.
     pub fn release_all(&mut self, cx: &mut Context<'_>) {
         self.refill.clear();
-        self.sizes.rebase_to_last();
+        self.sizes.gave_up_all();
         self.release(cx, false);
     }
 

@@ -33,15 +33,19 @@ const FLOOR_OFF: Nanos = 300 * MS;
 pub(crate) struct Sizes {
     /// Size of a reply without a hole; `None` before the first.
     base: Option<i32>,
-    /// Size of the last reply that was not noise, and of the one before it.
+    /// Size of the last reply that was not noise.
     last: i32,
-    before_last: i32,
     recent: Recent<i32, 48>,
     odd_size: i32,
     odd_run: u32,
     /// A size at which the client sends small packets of its own.
     aside: i32,
     ones: u32,
+    /// Replies since the last gap opened.
+    since_gap: u32,
+    /// Size of the one reply that showed a gap that was given up: the usual
+    /// size from now on, or something else of the client's own?
+    unconfirmed: Option<i32>,
     floor_heals: Recent<Time, FLOOR_HEALS>,
     floor_off_until: Time,
     /// Trigger of the last reply that opened a gap.
@@ -91,10 +95,28 @@ pub(crate) struct GapSign {
     pub step: i32,
     /// Step above the base.
     pub excess: i32,
-    /// Only by the absolute floor.
-    pub by_floor: bool,
-    /// By the rhythm of a decimating client.
-    pub by_rhythm: bool,
+    pub kind: SignKind,
+}
+
+/// What gave a hole away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignKind {
+    /// The two bytes of one more range.
+    Step,
+    /// Three or four bytes: a range and something else, or something else
+    /// alone.
+    LongStep,
+    /// Two bytes above the smallest size of late, but only one above the last.
+    Floor,
+    /// The rhythm of a decimating client.
+    Rhythm,
+    /// One packet more than a steady count, and nothing else.
+    Skip,
+}
+
+impl SignKind {
+    /// How many kinds there are.
+    pub const COUNT: usize = 5;
 }
 
 impl Sizes {
@@ -102,12 +124,13 @@ impl Sizes {
         Sizes {
             base: None,
             last: 0,
-            before_last: 0,
             recent: Recent::new(),
             odd_size: 0,
             odd_run: 0,
             aside: 0,
             ones: 0,
+            since_gap: 0,
+            unconfirmed: None,
             floor_heals: Recent::new(),
             floor_off_until: Time::ZERO,
             marked: 0,
@@ -147,22 +170,24 @@ impl Sizes {
                 self.aside = facts.size;
             }
         } else {
-            self.before_last = self.last;
             self.last = facts.size;
+            self.since_gap = self.since_gap.saturating_add(1);
         }
         if let Reading::NewGap(_) = reading {
+            self.since_gap = 0;
             self.marked = self.marked.max(facts.beat.trigger);
         }
         reading
     }
 
-    fn sign(&self, facts: &Facts, by_floor: bool, by_rhythm: bool) -> Reading {
-        Reading::NewGap(GapSign {
-            step: (facts.size - self.last).clamp(*STEP.start(), *STEP.end()),
-            excess: self.excess(facts.size),
-            by_floor,
-            by_rhythm: by_rhythm || (facts.beat.early && facts.counts_high),
-        })
+    fn sign(&self, facts: &Facts, kind: SignKind) -> Reading {
+        let step = (facts.size - self.last).clamp(*STEP.start(), *STEP.end());
+        let kind = match kind {
+            _ if facts.beat.early && facts.counts_high => SignKind::Rhythm,
+            SignKind::Step if step > 2 => SignKind::LongStep,
+            kind => kind,
+        };
+        Reading::NewGap(GapSign { step, excess: self.excess(facts.size), kind })
     }
 
     /// An early reply that is not about the hole marked last.
@@ -172,6 +197,12 @@ impl Sizes {
 
     fn read_closed(&mut self, facts: &Facts, excess: i32, by_floor: bool) -> Reading {
         let size = facts.size;
+        if let Some(level) = self.unconfirmed.take()
+            && (0..=1).contains(&(size - level))
+        {
+            self.rebase(size);
+            return Reading::Plain;
+        }
         let odd = excess > *STEP.end() || excess < SHORTER;
         if !odd {
             self.odd_run = 0;
@@ -181,13 +212,19 @@ impl Sizes {
             (self.odd_size, self.odd_run) = (size, 1);
         }
         if STEP.contains(&excess) {
-            return self.sign(facts, by_floor, false);
+            let kind = if by_floor { SignKind::Floor } else { SignKind::Step };
+            return self.sign(facts, kind);
+        }
+        if facts.beat.skipped && (-2..=1).contains(&excess) {
+            // The hole is new, and an old range was pruned in the same reply.
+            self.base = Some(size - 2);
+            return self.sign(facts, SignKind::Skip);
         }
         let rhythm = self.new_early(facts)
             && (excess <= *STEP.end() || (excess <= EARLY_EXTRA && facts.beat.ones >= 2))
             && (excess >= -3 || facts.beat.count == 1 || size > self.last);
         if rhythm {
-            let sign = self.sign(facts, false, true);
+            let sign = self.sign(facts, SignKind::Rhythm);
             // An early reply's delay field is a byte shorter, its hole two
             // longer: this is what the base would have been.
             self.base = Some(size - 2);
@@ -233,11 +270,11 @@ impl Sizes {
             return Reading::OneHealed;
         }
         if self.new_early(facts) && excess >= 2 && excess < level + 2 && excess >= level - 1 {
-            return self.sign(facts, false, true);
+            return self.sign(facts, SignKind::Rhythm);
         }
         match excess - level {
             _ if excess == 1 => Reading::Plain,
-            2..=4 => self.sign(facts, false, false),
+            2..=4 => self.sign(facts, SignKind::Step),
             rise if rise > *STEP.end() => Reading::Noise,
             _ => Reading::Plain,
         }
@@ -256,11 +293,24 @@ impl Sizes {
         }
     }
 
-    /// A gap was given up: its range stays until the sender prunes it.
+    /// A gap was given up while others are `left`: its range stays until the
+    /// sender prunes it.
     pub fn gave_up(&mut self, step: i32, left: usize) {
-        self.base = self.base.map(|base| base + step);
-        self.recent.clear();
-        if left == 0 {
+        if left > 0 {
+            self.base = self.base.map(|base| base + step);
+            self.recent.clear();
+        } else {
+            self.gave_up_all();
+        }
+    }
+
+    /// No gap is followed any more: what the last reply showed is the new
+    /// usual, but one reply alone may have been something else.
+    pub fn gave_up_all(&mut self) {
+        self.ones = 0;
+        if self.since_gap == 0 {
+            self.unconfirmed = Some(self.last);
+        } else {
             self.rebase(self.last);
         }
     }
@@ -268,14 +318,10 @@ impl Sizes {
     /// What is now is the new usual.
     pub fn rebase(&mut self, size: i32) {
         self.ones = 0;
+        self.unconfirmed = None;
         self.base = Some(size);
         self.last = size;
         self.recent.clear();
-    }
-
-    /// Takes the size of the last reply for the usual one.
-    pub fn rebase_to_last(&mut self) {
-        self.rebase(self.last);
     }
 }
 
@@ -303,7 +349,7 @@ mod tests {
     fn two_bytes_more_is_a_hole_and_less_is_its_repair() {
         let mut s = with_base(36);
         let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
-        assert_eq!((sign.step, sign.excess, sign.by_floor), (2, 2, false));
+        assert_eq!((sign.step, sign.excess, sign.kind), (2, 2, SignKind::Step));
         assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
         assert!(is_gap(s.read(&facts(40, 1))), "a second hole");
         assert_eq!(s.read(&facts(38, 2)), Reading::OneHealed);
@@ -330,7 +376,7 @@ mod tests {
         assert_eq!(s.excess(37), 0);
         // One above the smallest of late: one byte more is two above the floor.
         let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
-        assert!(sign.by_floor);
+        assert_eq!(sign.kind, SignKind::Floor);
     }
 
     #[test]
@@ -371,12 +417,26 @@ mod tests {
     fn what_was_given_up_is_part_of_the_base() {
         let mut s = with_base(36);
         s.read(&facts(38, 0));
+        s.read(&facts(38, 1));
         s.gave_up(2, 0);
         assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
         assert!(is_gap(s.read(&facts(40, 0))));
         // The sender prunes the old range.
         s.rebase(40);
         assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+    }
+
+    #[test]
+    fn one_long_reply_that_was_given_up_does_not_hide_the_next_hole() {
+        let mut s = with_base(36);
+        assert!(is_gap(s.read(&facts(39, 0))), "a frame of the client's own, in truth");
+        s.gave_up(3, 0);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(38, 0))));
+        // If the next one is as long, that is what they look like now.
+        s.gave_up(2, 0);
+        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(40, 0))));
     }
 
     #[test]
@@ -389,7 +449,7 @@ mod tests {
             ..facts(size, open)
         };
         let Reading::NewGap(sign) = s.read(&early(100, 34, 0)) else { panic!() };
-        assert!(sign.by_rhythm);
+        assert_eq!(sign.kind, SignKind::Rhythm);
         for trigger in 101..=103 {
             assert_eq!(s.read(&early(trigger, 34, 1)), Reading::Plain);
         }

@@ -6,6 +6,7 @@
 //! that never heal, which is what a queue overflowing before the router looks
 //! like, and steps aside at once and briefly.
 
+use crate::gap::SignKind;
 use crate::recent::Recent;
 use crate::time::{MS, Nanos, SEC, Time};
 
@@ -19,6 +20,9 @@ const STORM_SPAN: Nanos = 40 * MS;
 /// Two size steps this close together are a sign that it goes on.
 const STORM_STEP_GAP: Nanos = 15 * MS;
 const STORM_PROLONGED: Nanos = 50 * MS;
+/// Worth of a sign, in 256ths, below which it gets a single try: two failures
+/// in a row from the start, or a repair rate below about a third.
+const WEAK: u16 = 80;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Governor {
@@ -26,6 +30,8 @@ pub(crate) struct Governor {
     given_up: Recent<Time, STORM_LOSSES>,
     storm_until: Time,
     last_storm_step: Time,
+    /// How often each kind of sign was followed by a repair, in 256ths.
+    worth: [u16; SignKind::COUNT],
 }
 
 impl Governor {
@@ -35,14 +41,19 @@ impl Governor {
             given_up: Recent::new(),
             storm_until: Time::ZERO,
             last_storm_step: Time::ZERO,
+            worth: [128; SignKind::COUNT],
         }
     }
 
-    pub fn healed(&mut self, now: Time) {
+    pub fn healed(&mut self, now: Time, kind: SignKind) {
+        let worth = &mut self.worth[kind as usize];
+        *worth += (256 - *worth) / 4;
         self.outcomes.push((now, true));
     }
 
-    pub fn given_up(&mut self, now: Time) {
+    pub fn given_up(&mut self, now: Time, kind: SignKind) {
+        let worth = &mut self.worth[kind as usize];
+        *worth -= *worth / 4;
         self.outcomes.push((now, false));
         self.given_up.push(now);
         let recent = self.given_up.iter().filter(|t| now.since(*t) <= STORM_WINDOW).count();
@@ -66,15 +77,30 @@ impl Governor {
         self.last_storm_step = now;
     }
 
+    /// Whether a sign of this kind has mostly meant nothing on this flow. A
+    /// clean step of two bytes is always worth a try: where it fails it is a
+    /// loss before the router, and the storm rule's business.
+    pub fn weak(&self, kind: SignKind) -> bool {
+        kind != SignKind::Step && self.worth[kind as usize] < WEAK
+    }
+
+    /// Attempts that ended lately, and how many of them healed.
+    fn recent_outcomes(&self, now: Time) -> (u32, u32) {
+        self.outcomes
+            .iter()
+            .filter(|(at, _)| now.since(*at) <= OUTCOME_AGE)
+            .fold((0, 0), |(tried, healed), (_, ok)| (tried + 1, healed + u32::from(ok)))
+    }
+
+    /// Whether a wide second attempt is worth its copies.
+    pub fn ever_heals(&self, now: Time) -> bool {
+        let (tried, healed) = self.recent_outcomes(now);
+        healed > 0 || tried < 3
+    }
+
     /// Whether attempts work well enough to go on holding replies.
     pub fn armed(&self, now: Time) -> bool {
-        let (mut tried, mut healed) = (0, 0);
-        for (at, ok) in self.outcomes.iter() {
-            if now.since(at) <= OUTCOME_AGE {
-                tried += 1;
-                healed += u32::from(ok);
-            }
-        }
+        let (tried, healed) = self.recent_outcomes(now);
         tried < 6 || healed >= 2 || (tried < 8 && healed >= 1)
     }
 }
@@ -92,22 +118,35 @@ mod tests {
         let mut g = Governor::new();
         for n in 0..6 {
             assert!(g.armed(at(n * 120)));
-            g.given_up(at(n * 120));
+            g.given_up(at(n * 120), SignKind::Step);
         }
         assert!(!g.armed(at(600)));
         assert!(!g.in_storm(at(600)), "120 ms apart is no storm");
-        g.healed(at(610));
+        g.healed(at(610), SignKind::Step);
         assert!(g.armed(at(620)));
-        g.given_up(at(720));
+        g.given_up(at(720), SignKind::Step);
         assert!(!g.armed(at(730)), "one of eight");
         assert!(g.armed(at(2000)));
+    }
+
+    #[test]
+    fn signs_that_mean_nothing_are_learned() {
+        let mut g = Governor::new();
+        for n in 0..3 {
+            g.given_up(at(n * 1000), SignKind::LongStep);
+            g.given_up(at(n * 1000), SignKind::Step);
+        }
+        assert!(g.weak(SignKind::LongStep));
+        assert!(!g.weak(SignKind::Step) && !g.weak(SignKind::Floor));
+        g.healed(at(4000), SignKind::LongStep);
+        assert!(!g.weak(SignKind::LongStep));
     }
 
     #[test]
     fn a_storm_clears_the_outcomes() {
         let mut g = Governor::new();
         for n in 0..8 {
-            g.given_up(at(n));
+            g.given_up(at(n), SignKind::Step);
         }
         assert!(g.in_storm(at(40)));
         assert!(g.armed(at(40)));
@@ -118,7 +157,7 @@ mod tests {
     fn steps_prolong_a_storm_only_in_pairs() {
         let mut g = Governor::new();
         for n in 0..4 {
-            g.given_up(at(n));
+            g.given_up(at(n), SignKind::Step);
         }
         g.storm_step(at(30));
         assert!(!g.in_storm(at(50)));

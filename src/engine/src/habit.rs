@@ -21,6 +21,10 @@ const FORGET_AFTER: u32 = 24;
 /// Chromium begins with every second packet; within this many packets two
 /// single answers in a row are a tell as well.
 const OPENING_PACKETS: u64 = 140;
+/// A client that answers every second packet answers three when the second of
+/// a pair is missing. Believed when this many of the last twelve counts were
+/// the usual one.
+const STEADY: usize = 10;
 /// Timer assumed until one was seen.
 const UNKNOWN_TIMER: Nanos = 20 * MS;
 
@@ -57,6 +61,8 @@ pub(crate) struct Beat {
     pub timer: bool,
     /// It came before the count or the timer was reached: a hole.
     pub early: bool,
+    /// It came one packet later than the client's very steady count.
+    pub skipped: bool,
     /// Packets answered one by one before this one, at least two.
     pub ones: u32,
     /// First packet of that run.
@@ -206,6 +212,13 @@ impl Habit {
         }
         self.ones = if beat.count == 1 && similar <= 1 { self.ones + 1 } else { 0 };
         beat.ones = self.ones;
+        let steady = self.counts.iter().filter(|count| *count == usual).count() >= STEADY;
+        beat.skipped = steady
+            && usual == 2
+            && beat.count == usual + 1
+            && similar <= 1
+            && !reply.fill
+            && rtt.deviation() < 200 * US;
         let doubt = similar.saturating_sub(1).max(1);
         beat.early = usual >= DECIMATING && beat.count + doubt < usual && !timer_due && !reply.fill;
         if reply.sent <= OPENING_PACKETS
@@ -296,6 +309,14 @@ mod tests {
         assert_eq!((habit.usual_count(), habit.decimating()), (2, false));
         assert!(habit.replies_often());
         assert!(beats[1..].iter().all(|b| b.fast && b.count == 2 && !b.early));
+    }
+
+    #[test]
+    fn a_steady_client_tells_every_other_hole_by_one_packet_more() {
+        let (_, beats) = beats((1..30).map(|n| n * 2).chain([61, 63, 65]));
+        let skipped: alloc::vec::Vec<u64> =
+            beats.iter().filter(|b| b.skipped).map(|b| b.trigger).collect();
+        assert_eq!(skipped, [61]);
     }
 
     #[test]

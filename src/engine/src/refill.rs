@@ -3,7 +3,7 @@
 use arrayvec::ArrayVec;
 
 use crate::cache::{Cache, Id, Trail};
-use crate::gap::GapSign;
+use crate::gap::{GapSign, SignKind};
 use crate::recent::Recent;
 use crate::rtt::LocalRtt;
 use crate::time::{MS, Nanos, Time, US};
@@ -14,10 +14,23 @@ pub(crate) const MAX_GAPS: usize = 8;
 const MAX_NAMES: usize = 18;
 /// Copies in one attempt that covers a whole window.
 pub(crate) const MAX_WINDOW: usize = 32;
-/// Attempts for a hole that size revealed; one more when rhythm names it.
+/// Attempts for a hole that size revealed ...
 const ATTEMPTS: u32 = 2;
+/// ... and one that rhythm revealed, which names the packet more surely.
+const ATTEMPTS_BY_RHYTHM: u32 = 3;
 /// Width of the first attempt when nothing better is known.
 pub(crate) const USUAL_WIDTH: usize = 3;
+
+/// Attempts worth making for a sign; one if it is `weak`.
+pub(crate) fn attempts(kind: SignKind, weak: bool) -> u32 {
+    match kind {
+        // A skip names its packet surely or is none at all.
+        SignKind::Skip => 1,
+        _ if weak => 1,
+        SignKind::Rhythm => ATTEMPTS_BY_RHYTHM,
+        SignKind::Step | SignKind::LongStep | SignKind::Floor => ATTEMPTS,
+    }
+}
 
 /// Packets in the order of belief.
 pub(crate) type Names = ArrayVec<Id, MAX_NAMES>;
@@ -33,6 +46,8 @@ pub(crate) struct Gap {
     pub overdue: Time,
     pub last_attempt: Time,
     pub sign: GapSign,
+    /// Attempts to be made in all.
+    pub attempts_allowed: u32,
     /// Time to wait for the answer to an attempt.
     pub span: Nanos,
 }
@@ -40,12 +55,12 @@ pub(crate) struct Gap {
 impl Gap {
     /// Whether another attempt is left.
     pub fn attempts_left(&self) -> bool {
-        self.attempts < ATTEMPTS + u32::from(self.sign.by_rhythm)
+        self.attempts < self.attempts_allowed
     }
 
     /// For how long attempts can go on from now.
     pub fn patience(&self) -> Nanos {
-        let left = (ATTEMPTS + u32::from(self.sign.by_rhythm)).saturating_sub(self.attempts);
+        let left = self.attempts_allowed.saturating_sub(self.attempts);
         self.span.saturating_mul(Nanos::from(left) + 1)
     }
 }

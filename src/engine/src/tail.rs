@@ -40,8 +40,12 @@ impl Tail {
         self.deadline = Some(now + rtt.get() + 2 * rtt.margin());
     }
 
-    /// A reply triggered by packet number `trigger`.
-    pub fn replied(&mut self, now: Time, trigger: u64, rtt: &LocalRtt) {
+    /// A reply triggered by packet number `trigger`; `fill` if it may as well
+    /// answer a copy of an earlier packet.
+    pub fn replied(&mut self, now: Time, trigger: u64, fill: bool, rtt: &LocalRtt) {
+        if fill {
+            return;
+        }
         self.answered = self.answered.max(trigger);
         if now >= self.last_sent + rtt.get() - rtt.margin() {
             self.deadline = None;
@@ -85,7 +89,7 @@ mod tests {
         assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Overdue));
 
         tail.sent(Time::ZERO, &rtt);
-        tail.replied(Time::ZERO + MS / 2, 9, &rtt);
+        tail.replied(Time::ZERO + MS / 2, 9, false, &rtt);
         assert_eq!(tail.timeout(first, 10, 2, &rtt), None);
         let second = tail.deadline().unwrap();
         assert!(second > Time::ZERO + 29 * MS);
@@ -97,7 +101,9 @@ mod tests {
     fn a_reply_in_time_ends_it() {
         let (mut tail, rtt) = (Tail::new(), rtt());
         tail.sent(Time::ZERO, &rtt);
-        tail.replied(Time::ZERO + 2 * MS, 10, &rtt);
+        tail.replied(Time::ZERO + 2 * MS, 10, true, &rtt);
+        assert!(tail.deadline().is_some(), "it may be about another packet");
+        tail.replied(Time::ZERO + 2 * MS, 10, false, &rtt);
         assert_eq!(tail.deadline(), None);
     }
 }
