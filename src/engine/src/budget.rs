@@ -23,6 +23,10 @@ const LOSSY_PACKETS: u64 = 400;
 /// Copies allowed beyond the configured share, so that short flows get help.
 const SHARE_ALLOWANCE: u64 = 48;
 
+/// Copies on mere suspicion are sent while all copies together are below this
+/// share, in percent: on a lossy hop they are worth that much.
+const SUSPICION_PERCENT: u64 = 7;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     tokens: i32,
@@ -84,6 +88,11 @@ impl Budget {
         self.heals_within(PROVEN_PACKETS) > 0
     }
 
+    /// Whether a copy may be sent on mere suspicion.
+    pub fn speculative(&self) -> bool {
+        self.proven() && self.copies.saturating_mul(100) < self.packets * SUSPICION_PERCENT
+    }
+
     pub fn very_lossy(&self) -> bool {
         self.heals_within(LOSSY_PACKETS) >= LOSSY_HEALS
     }
@@ -132,6 +141,24 @@ mod tests {
         assert!(Budget::new(HopState::Lossy).proven());
         assert!(!Budget::new(HopState::Lossy).very_lossy());
         assert!(Budget::new(HopState::VeryLossy).very_lossy());
+    }
+
+    #[test]
+    fn suspicion_is_for_lossy_hops_and_has_a_limit() {
+        let copies = |hop| {
+            let mut b = Budget::new(hop);
+            (0..500)
+                .filter(|_| {
+                    b.forwarded();
+                    let copy = b.speculative();
+                    if copy {
+                        b.copied();
+                    }
+                    copy
+                })
+                .count()
+        };
+        assert_eq!((copies(HopState::New), copies(HopState::Lossy)), (0, 35));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::recognise::{Judgement, Recogniser};
 use crate::refill::{self, Gap, MAX_WINDOW, Names, Refill, USUAL_WIDTH};
 use crate::rtt::LocalRtt;
 use crate::start::Start;
-use crate::tail::Tail;
+use crate::tail::{Step, Tail};
 use crate::time::{Nanos, Time, US};
 
 /// What a flow works with that is not its own.
@@ -328,7 +328,8 @@ impl Flow {
             sent: self.packets_down,
             since_last: previous.map(|p| now.since(p)),
         };
-        let beat = self.habit.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
+        let mut beat = self.habit.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
+        beat.skipped &= !self.governor.weak(now, SignKind::Skip);
         self.tail.replied(now, beat.trigger, reply.fill, &self.rtt);
         let offset = self.trail.nearest(cx.cache, now - self.rtt.get()).map(|(_, offset)| offset);
         if let Some(offset) = offset
@@ -380,7 +381,7 @@ impl Flow {
         let now = cx.now;
         let beat = self.beat;
         let by_rhythm = sign.kind == SignKind::Rhythm;
-        let weak = self.governor.weak(sign.kind);
+        let weak = self.governor.weak(now, sign.kind);
         let thin = if by_rhythm { 0 } else { self.habit.thin_reply_wait() };
         let span = self.rtt.get() * 3 / 2 + self.rtt.margin() + thin;
         let armed = self.governor.armed(now);
@@ -598,16 +599,18 @@ impl Flow {
         else {
             return;
         };
-        let sure = step == crate::tail::Step::Sure;
-        if self.habit.decimating() || !(sure || self.budget.tokens() >= 1) {
+        let Some(id) = self.trail.newest(cx.cache) else { return };
+        if self.habit.decimating() {
             return;
         }
-        let newest = self.trail.newest(cx.cache);
-        let again = newest.and_then(|id| cx.cache.record(id)).is_some_and(|r| r.copies > 0);
-        if let Some(id) = newest
-            && (sure || !again)
-        {
-            self.resend(cx, id);
+        let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
+        match step {
+            Step::Open if first && self.budget.speculative() => {
+                self.copy(cx, id);
+            }
+            Step::Overdue if first && self.budget.tokens() >= 1 => self.resend(cx, id),
+            Step::Sure => self.resend(cx, id),
+            Step::Open | Step::Overdue => {}
         }
     }
 

@@ -23,6 +23,8 @@ const STORM_PROLONGED: Nanos = 50 * MS;
 /// Worth of a sign, in 256ths, below which it gets a single try: two failures
 /// in a row from the start, or a repair rate below about a third.
 const WEAK: u16 = 80;
+/// After this long such a sign is tried again.
+const WEAK_FOR: Nanos = 2 * SEC;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Governor {
@@ -32,6 +34,7 @@ pub(crate) struct Governor {
     last_storm_step: Time,
     /// How often each kind of sign was followed by a repair, in 256ths.
     worth: [u16; SignKind::COUNT],
+    last_tried: [Time; SignKind::COUNT],
 }
 
 impl Governor {
@@ -42,18 +45,26 @@ impl Governor {
             storm_until: Time::ZERO,
             last_storm_step: Time::ZERO,
             worth: [128; SignKind::COUNT],
+            last_tried: [Time::ZERO; SignKind::COUNT],
         }
     }
 
     pub fn healed(&mut self, now: Time, kind: SignKind) {
         let worth = &mut self.worth[kind as usize];
         *worth += (256 - *worth) / 4;
+        self.last_tried[kind as usize] = now;
         self.outcomes.push((now, true));
     }
 
     pub fn given_up(&mut self, now: Time, kind: SignKind) {
+        // A sign that mostly means nothing proves nothing against the others.
+        let telling = kind == SignKind::Step || !self.weak(now, kind);
         let worth = &mut self.worth[kind as usize];
         *worth -= *worth / 4;
+        self.last_tried[kind as usize] = now;
+        if !telling || kind == SignKind::Skip {
+            return;
+        }
         self.outcomes.push((now, false));
         self.given_up.push(now);
         let recent = self.given_up.iter().filter(|t| now.since(*t) <= STORM_WINDOW).count();
@@ -80,8 +91,10 @@ impl Governor {
     /// Whether a sign of this kind has mostly meant nothing on this flow. A
     /// clean step of two bytes is always worth a try: where it fails it is a
     /// loss before the router, and the storm rule's business.
-    pub fn weak(&self, kind: SignKind) -> bool {
-        kind != SignKind::Step && self.worth[kind as usize] < WEAK
+    pub fn weak(&self, now: Time, kind: SignKind) -> bool {
+        kind != SignKind::Step
+            && self.worth[kind as usize] < WEAK
+            && now.since(self.last_tried[kind as usize]) < WEAK_FOR
     }
 
     /// Attempts that ended lately, and how many of them healed.
@@ -136,10 +149,11 @@ mod tests {
             g.given_up(at(n * 1000), SignKind::LongStep);
             g.given_up(at(n * 1000), SignKind::Step);
         }
-        assert!(g.weak(SignKind::LongStep));
-        assert!(!g.weak(SignKind::Step) && !g.weak(SignKind::Floor));
+        assert!(g.weak(at(2500), SignKind::LongStep));
+        assert!(!g.weak(at(2500), SignKind::Step) && !g.weak(at(2500), SignKind::Floor));
+        assert!(!g.weak(at(4100), SignKind::LongStep), "tried again after a while");
         g.healed(at(4000), SignKind::LongStep);
-        assert!(!g.weak(SignKind::LongStep));
+        assert!(!g.weak(at(4000), SignKind::LongStep));
     }
 
     #[test]

@@ -11,6 +11,9 @@ const TIMER_SLACK: Nanos = 2 * MS;
 /// How sure it is that the newest packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// Its time is over, but it may be waiting for the client's delayed
+    /// acknowledgement: nothing tells.
+    Open,
     /// Enough packets for a reply are unanswered, and their time is over.
     Overdue,
     /// Even the delayed acknowledgement of a single packet is overdue.
@@ -65,7 +68,7 @@ impl Tail {
         self.waited = true;
         self.deadline =
             Some(self.last_sent + rtt.get() + 2 * rtt.margin() + MAX_ACK_DELAY + TIMER_SLACK);
-        (sent.saturating_sub(self.answered) >= usual).then_some(Step::Overdue)
+        Some(if sent.saturating_sub(self.answered) >= usual { Step::Overdue } else { Step::Open })
     }
 }
 
@@ -90,7 +93,7 @@ mod tests {
 
         tail.sent(Time::ZERO, &rtt);
         tail.replied(Time::ZERO + MS / 2, 9, false, &rtt);
-        assert_eq!(tail.timeout(first, 10, 2, &rtt), None);
+        assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Open));
         let second = tail.deadline().unwrap();
         assert!(second > Time::ZERO + 29 * MS);
         assert_eq!(tail.timeout(second, 10, 2, &rtt), Some(Step::Sure));
