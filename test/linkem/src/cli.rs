@@ -1,0 +1,290 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, anyhow, bail};
+use lexopt::{Arg, Parser, ValueExt};
+
+use crate::loss::Model;
+use crate::pipe::{Rate, Settings};
+use crate::queue::Discipline;
+use crate::trace::Trace;
+use crate::{Direction, MS, Nanos};
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+linkem [options] IF_A IF_B
+
+Emulates a link between two Ethernet interfaces: every frame received on one goes
+through a queue, serialisation, loss and delay and is sent on the other.
+
+Of both directions; with -ab or -ba appended (--rate-ab) of one, which then wins:
+  --rate MBIT       serialisation in Mbit/s of Ethernet frames; 0: unlimited (default 0)
+  --trace FILE      mahimahi trace instead of a rate
+  --delay MS        one-way propagation delay (default 0)
+  --jitter MS       the delay varies uniformly by +-MS, never reordering (default 0)
+  --queue BYTES     what may wait, without the frame in service (default 262144)
+  --qdisc KIND      droptail or codel (default droptail)
+  --loss PERCENT    independent losses (default 0)
+  --ge 'P R 1-H 1-K'  Gilbert-Elliott losses in percent, as tc-netem's gemodel
+
+  --seed N          of losses and jitter (default 1)
+  --lossy-all       lose ARP, neighbour and multicast upkeep and ping as well
+  --log FILE        ground truth, one CSV row a frame
+  --totals FILE     JSON at exit (default: to standard output)
+  --rt PRIORITY     SCHED_FIFO priority, 0: none (default 45)
+  --ready           print 'ready' when frames are forwarded
+  --help, --version
+Ends on SIGTERM or SIGINT.";
+
+/// What was asked for.
+#[derive(Debug)]
+pub enum Command {
+    /// Print the help text.
+    Help,
+    /// Print the version.
+    Version,
+    /// Emulate a link.
+    Run(Box<Options>),
+}
+
+/// The options of a run.
+#[derive(Debug)]
+pub struct Options {
+    /// The two interfaces.
+    pub interfaces: [String; 2],
+    /// The directions a to b and b to a.
+    pub settings: [Settings; 2],
+    /// Of losses and jitter.
+    pub seed: u64,
+    /// No frame is exempt from loss.
+    pub lossy_all: bool,
+    /// Where the ground truth goes.
+    pub log: Option<PathBuf>,
+    /// Where the totals go; none: to standard output.
+    pub totals: Option<PathBuf>,
+    /// SCHED_FIFO priority; 0: none.
+    pub rt: u8,
+    /// Print a line when forwarding.
+    pub ready: bool,
+}
+
+/// Options of a direction, as far as they were given for it.
+#[derive(Clone, Debug, Default)]
+struct Given {
+    rate: Option<Rate>,
+    trace: Option<Rate>,
+    delay: Option<Nanos>,
+    jitter: Option<Nanos>,
+    queue: Option<u64>,
+    qdisc: Option<Discipline>,
+    loss: Option<Model>,
+    ge: Option<Model>,
+}
+
+impl Given {
+    /// Takes an option; false if there is none of this name.
+    fn set(&mut self, name: &str, value: impl FnOnce() -> Result<String>) -> Result<bool> {
+        match name {
+            "rate" => self.rate = Some(rate(&value()?)?),
+            "trace" => {
+                let trace = Trace::read(value()?.as_ref()).map_err(|error| anyhow!(error))?;
+                self.trace = Some(Rate::Trace(trace));
+            }
+            "delay" => self.delay = Some(milliseconds(&value()?)?),
+            "jitter" => self.jitter = Some(milliseconds(&value()?)?),
+            "queue" => self.queue = Some(value()?.parse().context("not a number of bytes")?),
+            "qdisc" => {
+                self.qdisc = Some(match value()?.as_str() {
+                    "droptail" => Discipline::Droptail,
+                    "codel" => Discipline::Codel,
+                    other => bail!("'{other}' is neither droptail nor codel"),
+                });
+            }
+            "loss" => self.loss = Some(Model::bernoulli(&value()?).map_err(|e| anyhow!(e))?),
+            "ge" => self.ge = Some(Model::gilbert_elliott(&value()?).map_err(|e| anyhow!(e))?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The settings of one direction, where `both` fills the gaps.
+    fn settings(self, both: &Given) -> Settings {
+        let both = both.clone();
+        // A trace replaces a rate, but only one given for the same directions.
+        let own_rate = self.trace.or(self.rate);
+        let own_loss = self.ge.or(self.loss);
+        Settings {
+            rate: own_rate.or(both.trace).or(both.rate).unwrap_or(Rate::Unlimited),
+            delay: self.delay.or(both.delay).unwrap_or(0),
+            jitter: self.jitter.or(both.jitter).unwrap_or(0),
+            queue_bytes: self.queue.or(both.queue).unwrap_or(262_144),
+            discipline: self.qdisc.or(both.qdisc).unwrap_or(Discipline::Droptail),
+            loss: own_loss.or(both.ge).or(both.loss).unwrap_or(Model::Bernoulli(0.0)),
+        }
+    }
+}
+
+fn number(text: &str) -> Result<f64> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => bail!("'{text}' is not a number of at least 0"),
+    }
+}
+
+fn rate(text: &str) -> Result<Rate> {
+    Ok(match number(text)? {
+        0.0 => Rate::Unlimited,
+        mbit if (1e-3..=1e6).contains(&mbit) => Rate::Constant(mbit * 1e6),
+        _ => bail!("'{text}': rates are 0 or from 0.001 to 1000000 Mbit/s"),
+    })
+}
+
+fn milliseconds(text: &str) -> Result<Nanos> {
+    match number(text)? {
+        ms if ms <= 3_600_000.0 => Ok((ms * MS as f64).round() as Nanos),
+        _ => bail!("'{text}': at most an hour"),
+    }
+}
+
+/// Parses the arguments (without the program's name).
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
+    let mut parser = Parser::from_args(arguments);
+    let mut both = Given::default();
+    let mut own = [Given::default(), Given::default()];
+    let mut interfaces = Vec::new();
+    let mut seed = 1;
+    let mut lossy_all = false;
+    let mut log = None;
+    let mut totals = None;
+    let mut rt = 45;
+    let mut ready = false;
+    while let Some(argument) = parser.next()? {
+        let name = match argument {
+            Arg::Value(value) => {
+                interfaces.push(value.string()?);
+                continue;
+            }
+            Arg::Short('h') => return Ok(Command::Help),
+            Arg::Short(_) => return Err(argument.unexpected().into()),
+            Arg::Long(name) => name.to_owned(),
+        };
+        let mut value = || Ok(parser.value()?.string()?);
+        match name.as_str() {
+            "help" => return Ok(Command::Help),
+            "version" => return Ok(Command::Version),
+            "seed" => seed = value()?.parse().context("--seed takes a number")?,
+            "lossy-all" => lossy_all = true,
+            "log" => log = Some(PathBuf::from(value()?)),
+            "totals" => totals = Some(PathBuf::from(value()?)),
+            "rt" => {
+                rt = value()?.parse().context("--rt takes a number")?;
+                if rt > 99 {
+                    bail!("--rt takes a priority from 0 to 99");
+                }
+            }
+            "ready" => ready = true,
+            name => {
+                let direction = Direction::ALL.into_iter().enumerate().find_map(|(n, d)| {
+                    let bare = name.strip_suffix(d.name())?.strip_suffix('-')?;
+                    Some((n, bare))
+                });
+                let (given, bare) = match direction {
+                    Some((n, bare)) => (&mut own[n], bare),
+                    None => (&mut both, name),
+                };
+                if !given.set(bare, value).with_context(|| format!("--{name}"))? {
+                    bail!("unknown option --{name}");
+                }
+            }
+        }
+    }
+    for given in [&both, &own[0], &own[1]] {
+        if given.loss.is_some() && given.ge.is_some() {
+            bail!("--loss and --ge exclude each other");
+        }
+    }
+    let interfaces: [String; 2] =
+        interfaces.try_into().map_err(|_| anyhow!("wanted two interfaces; see --help"))?;
+    if interfaces[0] == interfaces[1] {
+        bail!("the two interfaces must differ");
+    }
+    Ok(Command::Run(Box::new(Options {
+        interfaces,
+        settings: own.map(|own| own.settings(&both)),
+        seed,
+        lossy_all,
+        log,
+        totals,
+        rt,
+        ready,
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(arguments: &str) -> Result<Box<Options>> {
+        // As a shell would: words, and one level of quotes.
+        let words = arguments.split('\'').enumerate().flat_map(|(n, part)| {
+            if n % 2 == 0 { part.split_whitespace().collect() } else { vec![part] }
+        });
+        match parse(words.map(OsString::from))? {
+            Command::Run(options) => Ok(options),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults() {
+        let options = run("a b").unwrap();
+        assert_eq!(options.interfaces, ["a", "b"]);
+        assert_eq!((options.seed, options.rt), (1, 45));
+        for settings in options.settings {
+            assert!(matches!(settings.rate, Rate::Unlimited));
+            assert_eq!((settings.delay, settings.queue_bytes), (0, 262_144));
+            assert_eq!(settings.loss, Model::Bernoulli(0.0));
+        }
+    }
+
+    #[test]
+    fn a_direction_wins_over_both_in_any_order() {
+        let options = run("--delay-ba 5 --delay 2.5 --loss 1 --ge-ab '1 25 100 0' a b").unwrap();
+        let [ab, ba] = options.settings;
+        assert_eq!((ab.delay, ba.delay), (2_500_000, 5_000_000));
+        assert!(matches!(ab.loss, Model::GilbertElliott { .. }));
+        assert_eq!(ba.loss, Model::Bernoulli(0.01));
+    }
+
+    #[test]
+    fn a_trace_replaces_the_rate_of_the_same_directions() {
+        let path = std::env::temp_dir().join(format!("linkem-cli-{}", std::process::id()));
+        std::fs::write(&path, "1\n").unwrap();
+        let arguments = format!("--trace {0} --rate 5 --rate-ba 6 a b", path.display());
+        let [ab, ba] = run(&arguments).unwrap().settings;
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(ab.rate, Rate::Trace(_)));
+        assert!(matches!(ba.rate, Rate::Constant(rate) if rate == 6e6));
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        for (arguments, part) in [
+            ("a", "two interfaces"),
+            ("a b c", "two interfaces"),
+            ("a a", "differ"),
+            ("--rate fast a b", "--rate"),
+            ("--rate -1 a b", "--rate"),
+            ("--nonsense 1 a b", "--nonsense"),
+            ("--qdisc-ab red a b", "codel"),
+            ("--loss 1 --ge 1 a b", "exclude"),
+            ("--trace /nonexistent a b", "/nonexistent"),
+            ("--rt 100 a b", "99"),
+        ] {
+            let error = format!("{:#}", run(arguments).unwrap_err());
+            assert!(error.contains(part), "{arguments}: {error}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Delivery opportunities in the format of mahimahi (Netravali et al., USENIX ATC
+//! 2015): each line is a time in ms at which one packet of 1500 bytes may cross; a
+//! repeated time means several; at its end the trace begins again.
+
+use std::path::Path;
+
+use crate::{MS, Nanos};
+
+/// Bytes of one opportunity, counted without the link header: a full IP packet
+/// of an Ethernet takes exactly one.
+pub const OPPORTUNITY_BYTES: u32 = 1500;
+
+/// A trace and the place in it.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// Offsets from the start of a round, non-decreasing.
+    offsets: Vec<Nanos>,
+    /// When the current round began.
+    base: Nanos,
+    next: usize,
+}
+
+impl Trace {
+    /// Reads a trace file.
+    pub fn read(path: &Path) -> Result<Trace, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Trace::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    /// Parses the text of a trace file.
+    pub fn parse(text: &str) -> Result<Trace, String> {
+        let mut offsets = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() {
+                continue;
+            }
+            let ms: u32 = line
+                .parse()
+                .map_err(|_| format!("line {}: '{line}' is not a time in ms", number + 1))?;
+            let offset = Nanos::from(ms) * MS;
+            if offsets.last().is_some_and(|last| *last > offset) {
+                return Err(format!("line {}: the time goes backwards", number + 1));
+            }
+            offsets.push(offset);
+        }
+        // The last time is also the length of a round.
+        match offsets.last() {
+            None => Err("the trace is empty".into()),
+            Some(0) => Err("the last time must be greater than 0".into()),
+            Some(_) => Ok(Trace { offsets, base: 0, next: 0 }),
+        }
+    }
+
+    /// Lets the trace begin at `start`.
+    pub fn start(&mut self, start: Nanos) {
+        self.base = start;
+        self.next = 0;
+    }
+
+    /// The time of the next opportunity.
+    pub fn peek(&self) -> Nanos {
+        self.base + self.offsets[self.next]
+    }
+
+    /// Uses the next opportunity, or lets it pass.
+    pub fn consume(&mut self) {
+        self.next += 1;
+        if self.next == self.offsets.len() {
+            self.next = 0;
+            self.base += self.round();
+        }
+    }
+
+    /// Lets all opportunities up to and including `now` pass, in constant time
+    /// per round: a link may have been idle for hours.
+    pub fn skip(&mut self, now: Nanos) {
+        if self.peek() > now {
+            return;
+        }
+        let rounds = (now - self.base) / self.round();
+        if rounds > 0 {
+            self.base += rounds * self.round();
+            self.next = 0;
+        }
+        let now = now - self.base;
+        self.next += self.offsets[self.next..].partition_point(|offset| *offset <= now);
+        if self.next == self.offsets.len() {
+            self.next = 0;
+            self.base += self.round();
+        }
+    }
+
+    fn round(&self) -> Nanos {
+        self.offsets[self.offsets.len() - 1]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeats_at_its_end() {
+        let mut trace = Trace::parse("0\n3\n3\n10\n").unwrap();
+        trace.start(100 * MS);
+        let times: Vec<_> = (0..9)
+            .map(|_| {
+                let time = trace.peek() / MS;
+                trace.consume();
+                time
+            })
+            .collect();
+        assert_eq!(times, [100, 103, 103, 110, 110, 113, 113, 120, 120]);
+    }
+
+    #[test]
+    fn skipping_equals_consuming() {
+        let mut skipped = Trace::parse("1\n3\n3\n10").unwrap();
+        for now in [0, 1, 2, 3, 9, 10, 11, 13, 30, 31, 1000, 1001, 1013] {
+            let mut consumed = Trace::parse("1\n3\n3\n10").unwrap();
+            while consumed.peek() <= now * MS {
+                consumed.consume();
+            }
+            skipped.skip(now * MS);
+            assert_eq!(skipped.peek(), consumed.peek(), "at {now} ms");
+        }
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        assert!(Trace::parse("").unwrap_err().contains("empty"));
+        assert!(Trace::parse("0\n0\n").unwrap_err().contains("greater"));
+        assert!(Trace::parse("5\n4\n").unwrap_err().contains("line 2"));
+        assert!(Trace::parse("1\nx\n").unwrap_err().contains("line 2"));
+    }
+}
