@@ -1,0 +1,224 @@
+//! Filling holes: what a flow does once a reply has revealed one.
+
+use arrayvec::ArrayVec;
+
+use super::{Context, Flow};
+use crate::api::EventKind;
+use crate::cache::{Cache, Id, MAX_AGE};
+use crate::gap::{GapSign, SignKind};
+use crate::habit::Beat;
+use crate::out::Queued;
+use crate::refill::{self, Gap, MAX_WINDOW, Names, USUAL_WIDTH};
+use crate::time::{Time, US};
+
+impl Flow {
+    /// A reply revealed a hole: sends what was most likely lost and, if that
+    /// mostly works, begins to hold.
+    pub(super) fn new_gap(&mut self, cx: &mut Context<'_>, sign: GapSign, previous: Option<Time>) {
+        let now = cx.now;
+        let beat = self.beat;
+        let by_rhythm = sign.kind == SignKind::Rhythm;
+        let weak = self.governor.weak(now, sign.kind);
+        let thin = if by_rhythm { 0 } else { self.habit.thin_reply_wait() };
+        let span = self.rtt.get() * 3 / 2 + self.rtt.margin() + thin;
+        let armed = self.governor.armed(now);
+        let since_reply = previous.map_or(0, |previous| {
+            refill::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
+        });
+        let mut names = refill::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
+        if (self.habit.counts_high() || beat.early) && self.rtt.deviation() < 300 * US {
+            self.name_by_chain(cx.cache, &beat, &mut names);
+        }
+        cx.stats.losses_inferred += 1;
+        self.inferred += 1;
+        let first = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
+        self.event(cx, EventKind::Loss { packet: first });
+        if cx.hop.wants_probe(now, true) {
+            cx.out.push(Queued::Probe(self.client.ip()));
+        }
+        let width = if !armed || weak {
+            1
+        } else if self.budget.very_lossy() {
+            let window = if self.habit.decimating() && by_rhythm { 0 } else { since_reply };
+            USUAL_WIDTH.max(window)
+        } else if by_rhythm || self.habit.replies_often() {
+            refill::ambiguity(now, &self.rtt, &mut self.trail, cx.cache)
+        } else {
+            USUAL_WIDTH.max(since_reply)
+        };
+        // The first attempt is always free to go.
+        let allowed = width.min(self.budget.tokens()).max(width.min(USUAL_WIDTH));
+        for id in names.iter().take(allowed) {
+            self.resend(cx, *id);
+        }
+        let gap = Gap {
+            opened: now,
+            names: names.iter().take(3).copied().collect(),
+            attempts: if armed { 1 } else { u32::MAX },
+            overdue: now + span,
+            last_attempt: now,
+            sign,
+            attempts_allowed: refill::attempts(sign.kind, weak),
+            span,
+        };
+        if cx.config.conceal && armed {
+            let until = now + gap.patience();
+            if self.conceal.extend(now, until, cx.config.hold_cap) {
+                cx.stats.concealed_gaps += 1;
+                self.event(cx, EventKind::HoldStart);
+            }
+        }
+        self.refill.gaps.push(gap);
+    }
+
+    /// Packets in a row were answered one by one: the hole is before the
+    /// first of them.
+    fn name_by_chain(&self, cache: &Cache, beat: &Beat, names: &mut Names) {
+        if !(beat.fast && beat.count == 1 && beat.chain > 1 && beat.chain < beat.trigger) {
+            return;
+        }
+        let mut id = self.trail.newest(cache);
+        while let Some(here) = id {
+            let Some(record) = cache.record(here).filter(|r| r.number >= beat.chain - 1) else {
+                return;
+            };
+            if record.number == beat.chain - 1 {
+                names.retain(|name| *name != here);
+                let _ = names.try_insert(0, here);
+                return;
+            }
+            id = cache.before(here);
+        }
+    }
+
+    pub(super) fn one_healed(&mut self, cx: &mut Context<'_>) {
+        if let Some(gap) = self.refill.explained_by(cx.now, self.rtt.get()) {
+            let gap = self.refill.gaps.remove(gap);
+            self.governor.healed(cx.now, gap.sign.kind);
+            self.repaired(cx, &gap);
+        }
+    }
+
+    fn repaired(&mut self, cx: &mut Context<'_>, gap: &Gap) {
+        self.repaired += 1;
+        self.last_repair = cx.now;
+        cx.stats.losses_repaired += 1;
+        self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
+    }
+
+    pub(super) fn all_healed(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        let by_floor = self.refill.gaps.iter().all(|gap| gap.sign.kind == SignKind::Floor);
+        let by_copy = self
+            .refill
+            .nearest_answer(now, self.rtt.get())
+            .is_some_and(|answer| answer <= self.rtt.tolerance());
+        if by_copy && !by_floor {
+            self.budget.healed();
+            cx.hop.healed(now, self.budget.very_lossy());
+        }
+        if let [gap] = self.refill.gaps.as_slice()
+            && gap.attempts == 1
+        {
+            self.rtt.healed(now, now.since(gap.opened), gap.sign.excess >= 2);
+        }
+        for gap in core::mem::take(&mut self.refill.gaps) {
+            self.governor.healed(now, gap.sign.kind);
+            if by_copy {
+                self.repaired(cx, &gap);
+            }
+        }
+        self.sizes.closed(now, by_floor);
+        self.refill.clear();
+    }
+
+    /// Sends a copy that has to be earned.
+    pub(super) fn resend(&mut self, cx: &mut Context<'_>, id: Id) {
+        if self.copy(cx, id) {
+            self.budget.spend();
+        }
+    }
+
+    /// Sends a copy, if the flow's share allows and the packet is still there.
+    pub(super) fn copy(&mut self, cx: &mut Context<'_>, id: Id) -> bool {
+        if !self.budget.within_share(cx.config.resend_percent) {
+            cx.stats.resent_limited += 1;
+            return false;
+        }
+        let now = cx.now;
+        let Some(record) = cx.cache.record_mut(id).filter(|r| now.since(r.at) <= MAX_AGE) else {
+            return false;
+        };
+        record.copies = record.copies.saturating_add(1);
+        record.resent_at = now;
+        let number = record.number;
+        self.budget.copied();
+        self.refill.resent(now);
+        self.resent += 1;
+        cx.stats.resent_packets += 1;
+        cx.stats.resent_bytes += cx.cache.packet(id).map_or(0, |p| p.len() as u64);
+        cx.out.push(Queued::Inject(id));
+        self.event(cx, EventKind::Resend { packet: number });
+        true
+    }
+
+    /// Further attempts for holes whose answer is overdue.
+    pub(super) fn retry(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        let mut n = 0;
+        let mut gave_up = false;
+        while n < self.refill.gaps.len() {
+            if self.refill.gaps[n].overdue > now {
+                n += 1;
+                continue;
+            }
+            let copies = self.next_attempt(cx, n);
+            if copies.is_empty() {
+                let gap = self.refill.gaps.remove(n);
+                self.give_up(cx, &gap);
+                self.sizes.gave_up(gap.sign.step, self.refill.gaps.len());
+                gave_up = true;
+                continue;
+            }
+            let gap = &mut self.refill.gaps[n];
+            gap.attempts += 1;
+            gap.last_attempt = now;
+            gap.overdue = now + gap.span;
+            for id in copies {
+                self.resend(cx, id);
+            }
+            n += 1;
+        }
+        if gave_up && self.refill.gaps.is_empty() {
+            self.refill.forget_resends();
+            if self.conceal.held() > 0 {
+                self.conceal.end_with_next_reply(now);
+            } else {
+                self.release(cx, false);
+            }
+        }
+    }
+
+    /// What to send again for the gap at `n`; nothing if it is to be given up.
+    fn next_attempt(&mut self, cx: &mut Context<'_>, n: usize) -> ArrayVec<Id, MAX_WINDOW> {
+        let mut allowed = self.budget.tokens().min(MAX_WINDOW);
+        if !self.governor.ever_heals(cx.now) {
+            allowed = allowed.min(USUAL_WIDTH);
+        }
+        let gap = &self.refill.gaps[n];
+        if !gap.attempts_left() {
+            return ArrayVec::new();
+        }
+        if gap.sign.kind == SignKind::Rhythm && gap.attempts == 1 {
+            // The name is nearly sure: once more, with the next two.
+            return gap.names.iter().take(allowed).copied().collect();
+        }
+        refill::window(gap.opened, cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
+    }
+
+    pub(super) fn give_up(&mut self, cx: &mut Context<'_>, gap: &Gap) {
+        cx.stats.losses_upstream += 1;
+        self.governor.given_up(cx.now, gap.sign.kind);
+        self.event(cx, EventKind::Abandon);
+    }
+}
