@@ -1,0 +1,245 @@
+//! What both applications share: endpoints, options, output.
+
+use std::io::Write;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use serde::Serialize;
+use socket2::{Domain, Protocol, Socket, Type};
+
+const ALPN: &[u8] = b"pemi-test";
+/// Asked for; the kernel gives no more than net.core.{r,w}mem_max.
+const SOCKET_BUFFER_BYTES: usize = 8 << 20;
+
+/// Congestion controllers of quinn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Cc {
+    /// RFC 9438, quinn's default.
+    Cubic,
+    /// RFC 9002.
+    Newreno,
+    /// BBR, experimental in quinn.
+    Bbr,
+}
+
+/// Options of servers and clients.
+#[derive(Clone, Debug, clap::Args)]
+pub struct TransportOptions {
+    /// Congestion controller of what this side sends
+    #[arg(long, value_enum, default_value = "cubic")]
+    pub cc: Cc,
+    /// Use UDP segmentation offload, so that links see bursts in large frames
+    #[arg(long)]
+    pub gso: bool,
+    /// Fix the largest UDP payload in bytes instead of discovering it
+    #[arg(long, value_name = "BYTES")]
+    pub mtu: Option<u16>,
+    /// SCHED_FIFO priority; 0: none
+    #[arg(long, value_name = "PRIORITY", default_value_t = 0,
+          value_parser = clap::value_parser!(u8).range(0..=99))]
+    pub rt: u8,
+}
+
+impl TransportOptions {
+    /// quinn's configuration; what is not set here has quinn's default.
+    pub fn transport(&self) -> Result<TransportConfig> {
+        let mut transport = TransportConfig::default();
+        let cc: Arc<dyn ControllerFactory + Send + Sync> = match self.cc {
+            Cc::Cubic => Arc::new(CubicConfig::default()),
+            Cc::Newreno => Arc::new(NewRenoConfig::default()),
+            Cc::Bbr => Arc::new(BbrConfig::default()),
+        };
+        transport.congestion_controller_factory(cc).enable_segmentation_offload(self.gso);
+        if let Some(mtu) = self.mtu {
+            ensure!(mtu >= 1200, "--mtu: QUIC needs at least 1200 bytes");
+            transport.initial_mtu(mtu).min_mtu(mtu).mtu_discovery_config(None);
+        }
+        Ok(transport)
+    }
+}
+
+/// Runs a program's future to its end on a runtime of this one thread.
+pub fn run(rt: u8, program: impl Future<Output = Result<()>>) -> ExitCode {
+    let result = (|| {
+        if rt > 0 {
+            linkem::sched::set_fifo(rt).with_context(|| format!("SCHED_FIFO {rt}"))?;
+        }
+        tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
+    })();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn socket(address: SocketAddr) -> Result<UdpSocket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
+    socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
+    socket.bind(&address.into()).with_context(|| format!("cannot bind to {address}"))?;
+    Ok(socket.into())
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// A listening endpoint with a certificate of its own making.
+pub fn server(listen: SocketAddr, transport: TransportConfig) -> Result<Endpoint> {
+    let certified = rcgen::generate_simple_self_signed(["pemi-test".to_owned()])?;
+    let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.into()], key.into())?;
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+    config.transport_config(Arc::new(transport));
+    let endpoint = Endpoint::new(
+        EndpointConfig::default(),
+        Some(config),
+        socket(listen)?,
+        Arc::new(TokioRuntime),
+    )?;
+    Ok(endpoint)
+}
+
+/// An endpoint that connects from any port and believes any certificate.
+pub fn client(connect: SocketAddr, transport: TransportConfig) -> Result<Endpoint> {
+    let provider = provider();
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+    config.transport_config(Arc::new(transport));
+    let any: SocketAddr = match connect {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let mut endpoint =
+        Endpoint::new(EndpointConfig::default(), None, socket(any)?, Arc::new(TokioRuntime))?;
+    endpoint.set_default_client_config(config);
+    Ok(endpoint)
+}
+
+/// Starts the handshake with a server.
+pub fn connect(endpoint: &Endpoint, address: SocketAddr) -> Result<quinn::Connecting> {
+    Ok(endpoint.connect(address, "pemi-test")?)
+}
+
+/// Tells the server that the client goes, which may take a lost packet's time.
+pub async fn close(endpoint: &Endpoint) {
+    endpoint.close(0u32.into(), b"done");
+    let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+}
+
+/// Serves connections with `handle` until SIGTERM or SIGINT. Prints the address
+/// that it listens on as one JSON object.
+pub async fn serve<H, F>(endpoint: Endpoint, handle: H) -> Result<()>
+where
+    H: Fn(quinn::Connection) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<()>> + Send,
+{
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    print_json(&serde_json::json!({"listening": endpoint.local_addr()?}), None)?;
+    loop {
+        let incoming = tokio::select! {
+            incoming = endpoint.accept() => incoming.context("the endpoint is closed")?,
+            _ = terminate.recv() => break,
+            _ = tokio::signal::ctrl_c() => break,
+        };
+        let peer = incoming.remote_address();
+        let connecting = match incoming.accept() {
+            Ok(connecting) => connecting,
+            Err(error) => {
+                eprintln!("{peer}: {error}");
+                continue;
+            }
+        };
+        let handle = handle.clone();
+        tokio::spawn(async move {
+            let served = async { handle(connecting.await?).await };
+            if let Err(error) = served.await {
+                eprintln!("{peer}: {error:#}");
+            }
+        });
+    }
+    endpoint.close(0u32.into(), b"the server ends");
+    Ok(())
+}
+
+/// Prints one JSON object as a line, and writes it to a file if there is one.
+pub fn print_json(value: &impl Serialize, file: Option<&Path>) -> Result<()> {
+    let text = serde_json::to_string(value)? + "\n";
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()?;
+    if let Some(file) = file {
+        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    Ok(())
+}
+
+/// To microseconds: what finer digits say is noise.
+pub fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// Believes every certificate: this is a test tool, and the server's certificate
+/// is new in every run.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer,
+        _intermediates: &[CertificateDer],
+        _server_name: &ServerName,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
