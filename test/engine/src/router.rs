@@ -1,0 +1,248 @@
+//! A router around the engine. It keeps what is held, and checks on every
+//! step what the engine promises: nothing dropped, nothing altered, nothing
+//! held for too long.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
+
+use pemi_engine::{
+    Action, Config, Direction, Engine, Event, EventKind, Handle, Nanos, Stats, Time, Verdict,
+};
+
+use crate::packets::{Flow, flow_of};
+
+/// Copies beyond the configured share that a flow may have.
+const ALLOWANCE: u64 = 48;
+
+/// Something that left the router, or that the engine wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// A packet went on.
+    Pass(Direction, Vec<u8>),
+    /// A copy was sent to a client.
+    Copy(Vec<u8>),
+    /// A client is to be probed.
+    Probe(IpAddr),
+    /// Something was noticed.
+    Event(Event),
+}
+
+/// A call into the engine, to be made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// `on_packet`.
+    Packet(Time, Direction, Vec<u8>),
+    /// `on_timeout`.
+    Timeout(Time),
+    /// `on_probe_reply`.
+    ProbeReply(Time, IpAddr, Nanos),
+}
+
+#[derive(Debug)]
+struct Held {
+    since: Time,
+    packet: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    starts: u64,
+    down: u64,
+    copies: u64,
+}
+
+/// How the router is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manners {
+    /// Time goes forwards, timeouts are kept, actions are fetched at once.
+    Good,
+    /// Anything goes: only what holds whatever the caller does is checked.
+    Bad,
+}
+
+/// The engine and what a router keeps for it.
+#[derive(Debug)]
+pub struct Router {
+    /// The engine itself.
+    pub engine: Engine,
+    manners: Manners,
+    config: Config,
+    /// The longest that anything may be held: the largest cap configured yet.
+    cap: Nanos,
+    percent: u64,
+    next_handle: u32,
+    held: BTreeMap<u32, Held>,
+    /// Packets shown on their way to clients. A packet names its flow, so the
+    /// same bytes are the same flow.
+    shown: HashSet<Vec<u8>>,
+    flows: HashMap<Flow, Seen>,
+    /// The calls made, if they are wanted.
+    pub record: Option<Vec<Input>>,
+    /// Packets held since the beginning.
+    pub held_ever: u64,
+    /// The longest that a packet was held.
+    pub longest: Nanos,
+}
+
+impl Router {
+    /// A router with a new engine.
+    pub fn new(config: Config, seed: u64, manners: Manners) -> Router {
+        Router {
+            engine: Engine::new(config.clone(), seed),
+            manners,
+            cap: config.hold_cap,
+            percent: u64::from(config.resend_percent),
+            config,
+            next_handle: 7,
+            held: BTreeMap::new(),
+            shown: HashSet::new(),
+            flows: HashMap::new(),
+            record: None,
+            held_ever: 0,
+            longest: 0,
+        }
+    }
+
+    /// A packet comes in; gives the verdict and does the rest into `done`.
+    pub fn packet(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        packet: &[u8],
+        done: &mut Vec<Done>,
+    ) -> Verdict {
+        if direction == Direction::Down {
+            self.shown.insert(packet.to_vec());
+            if let Some(flow) = flow_of(packet, direction) {
+                self.flows.entry(flow).or_default().down += 1;
+            }
+        }
+        self.note(|| Input::Packet(now, direction, packet.to_vec()));
+        let handle = self.next_handle;
+        self.next_handle = handle.wrapping_add(1);
+        let verdict = self.engine.on_packet(now, direction, packet, Handle(handle));
+        match verdict {
+            Verdict::Hold => {
+                assert_eq!(direction, Direction::Up, "only client packets are held");
+                self.held_ever += 1;
+                self.held.insert(handle, Held { since: now, packet: packet.to_vec() });
+            }
+            Verdict::Forward | Verdict::Bypass => done.push(Done::Pass(direction, packet.to_vec())),
+        }
+        self.after(now, done);
+        verdict
+    }
+
+    /// Keeps every timeout up to `now`.
+    pub fn advance(&mut self, now: Time, done: &mut Vec<Done>) {
+        let mut rounds = 0;
+        while let Some(at) = self.engine.next_timeout().filter(|at| *at <= now) {
+            self.timeout(at, done);
+            rounds += 1;
+            assert!(rounds < 100_000, "timeouts that never end");
+        }
+    }
+
+    /// Calls the engine's `on_timeout`.
+    pub fn timeout(&mut self, now: Time, done: &mut Vec<Done>) {
+        self.note(|| Input::Timeout(now));
+        self.engine.on_timeout(now);
+        if self.manners == Manners::Good {
+            let next = self.engine.next_timeout();
+            assert!(next.is_none_or(|at| at > now), "{next:?} is due again at {now:?}");
+        }
+        self.after(now, done);
+    }
+
+    /// The answer to a probe.
+    pub fn probe_reply(&mut self, now: Time, client: IpAddr, rtt: Nanos, done: &mut Vec<Done>) {
+        self.note(|| Input::ProbeReply(now, client, rtt));
+        self.engine.on_probe_reply(now, client, rtt);
+        self.after(now, done);
+    }
+
+    /// Other settings.
+    pub fn set_config(&mut self, now: Time, config: Config, done: &mut Vec<Done>) {
+        self.cap = self.cap.max(config.hold_cap);
+        self.percent = self.percent.max(u64::from(config.resend_percent));
+        self.config = config.clone();
+        self.engine.set_config(now, config);
+        self.after(now, done);
+    }
+
+    /// Lets everything go, and checks that it went.
+    pub fn release_all(&mut self, now: Time, done: &mut Vec<Done>) {
+        self.engine.release_all(now);
+        self.drain(now, usize::MAX, done);
+        assert!(self.held.is_empty(), "still held: {:?}", self.held.keys());
+        assert_eq!(self.engine.stats(now).held_now, 0);
+    }
+
+    /// The engine's figures.
+    pub fn stats(&self, now: Time) -> Stats {
+        self.engine.stats(now)
+    }
+
+    /// Packets held now.
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    fn note(&mut self, input: impl FnOnce() -> Input) {
+        if let Some(record) = &mut self.record {
+            record.push(input());
+        }
+    }
+
+    fn after(&mut self, now: Time, done: &mut Vec<Done>) {
+        if self.manners == Manners::Bad {
+            return;
+        }
+        self.drain(now, usize::MAX, done);
+        if let Some(oldest) = self.held.values().next() {
+            let age = now.since(oldest.since);
+            assert!(age <= self.cap, "held for {age} ns, the cap is {}", self.cap);
+        }
+    }
+
+    /// Fetches at most `limit` actions and does them.
+    pub fn drain(&mut self, now: Time, limit: usize, done: &mut Vec<Done>) {
+        for _ in 0..limit {
+            match self.engine.next_action() {
+                None => break,
+                Some(Action::Release(Handle(handle))) => {
+                    let held = self.held.remove(&handle).expect("released, but not held");
+                    self.longest = self.longest.max(now.since(held.since));
+                    done.push(Done::Pass(Direction::Up, held.packet));
+                }
+                Some(Action::Inject { direction, packet }) => {
+                    assert_eq!(direction, Direction::Down);
+                    assert!(self.shown.contains(packet), "a copy of nothing that was shown");
+                    let copy = packet.to_vec();
+                    self.copied(&copy);
+                    done.push(Done::Copy(copy));
+                }
+                Some(Action::Probe { client }) => done.push(Done::Probe(client)),
+                Some(Action::Event(event)) => {
+                    if event.kind == EventKind::FlowStart {
+                        let flow = Flow { client: event.client, server: event.server };
+                        self.flows.entry(flow).or_default().starts += 1;
+                    }
+                    done.push(Done::Event(event));
+                }
+            }
+        }
+    }
+
+    /// A copy was sent: only to a QUIC flow, and within its share.
+    fn copied(&mut self, packet: &[u8]) {
+        let Some(flow) = flow_of(packet, Direction::Down) else { return };
+        let Some(seen) = self.flows.get_mut(&flow) else { return };
+        seen.copies += 1;
+        if self.manners == Manners::Good && self.config.events {
+            assert!(seen.starts > 0, "a copy to {flow:?}, which is not QUIC");
+            let limit = ALLOWANCE * seen.starts + seen.down * self.percent / 100;
+            assert!(seen.copies <= limit, "{} copies of {} packets", seen.copies, seen.down);
+        }
+    }
+}

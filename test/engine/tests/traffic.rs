@@ -1,0 +1,99 @@
+//! Downloads over a simulated hop: the states that matter are reached, and
+//! the promises hold in them (the router of the harness checks those).
+
+use pemi_engine::{Action, Config, Direction, Engine, Handle, MS};
+use pemi_engine_tests::hop::{Scene, run};
+use pemi_engine_tests::router::Input;
+
+#[test]
+fn losses_are_inferred_resent_concealed_and_repaired() {
+    for ipv6 in [false, true] {
+        for seed in 1..=3 {
+            let outcome = run(&Scene { loss: 0.02, seed, ipv6, ..Scene::default() });
+            let s = outcome.stats;
+            assert!(outcome.lost > 30, "{} lost", outcome.lost);
+            assert!(s.losses_inferred > 0 && s.losses_repaired > 0, "{s:?}");
+            assert!(s.resent_packets > 0 && s.resent_packets == outcome.copies, "{s:?}");
+            assert!(s.concealed_gaps > 0 && s.concealed_held == outcome.held, "{s:?}");
+            let recall = outcome.healed as f64 / outcome.lost as f64;
+            assert!(recall >= 0.9, "{} of {} healed", outcome.healed, outcome.lost);
+        }
+    }
+}
+
+#[test]
+fn a_clean_hop_costs_next_to_nothing() {
+    for seed in 1..=5 {
+        let outcome = run(&Scene { seed, ..Scene::default() });
+        assert_eq!(outcome.lost, 0);
+        assert!(outcome.copies <= 30, "{} copies of 3000 packets", outcome.copies);
+        assert!(outcome.longest < 20 * MS, "held for {} ns", outcome.longest);
+    }
+}
+
+/// Everything the engine says to `inputs`, as text.
+fn replay(inputs: &[Input], seed: u64) -> Vec<String> {
+    let config = Config { events: true, ..Config::default() };
+    let mut engine = Engine::new(config, seed);
+    let mut said = Vec::new();
+    for (n, input) in inputs.iter().enumerate() {
+        match input {
+            Input::Packet(now, direction, packet) => {
+                let verdict = engine.on_packet(*now, *direction, packet, Handle(n as u32));
+                said.push(format!("{verdict:?}"));
+            }
+            Input::Timeout(now) => engine.on_timeout(*now),
+            Input::ProbeReply(now, client, rtt) => engine.on_probe_reply(*now, *client, *rtt),
+        }
+        while let Some(action) = engine.next_action() {
+            said.push(match action {
+                Action::Inject { packet, .. } => format!("inject {packet:x?}"),
+                other => format!("{other:?}"),
+            });
+        }
+        said.push(format!("{:?}", engine.next_timeout()));
+    }
+    said
+}
+
+#[test]
+fn the_seed_of_the_hash_changes_nothing() {
+    let scene = Scene { flows: 20, packets: 200, loss: 0.03, ..Scene::default() };
+    let outcome = run(&scene);
+    assert!(outcome.stats.losses_repaired > 0);
+    let first = replay(&outcome.inputs, 1);
+    for seed in [0, 2, u64::MAX] {
+        assert!(replay(&outcome.inputs, seed) == first, "seed {seed}");
+    }
+    let injected = first.iter().filter(|said| said.starts_with("inject")).count() as u64;
+    assert_eq!(injected, outcome.copies, "the replay is the run");
+}
+
+#[test]
+fn every_packet_goes_on_exactly_once() {
+    let outcome = run(&Scene { flows: 5, packets: 500, loss: 0.05, ..Scene::default() });
+    assert!(outcome.held > 0);
+    for direction in [Direction::Down, Direction::Up] {
+        let mut came: Vec<&[u8]> = outcome
+            .inputs
+            .iter()
+            .filter_map(|input| match input {
+                Input::Packet(_, d, packet) if *d == direction => Some(&packet[..]),
+                _ => None,
+            })
+            .collect();
+        let mut went: Vec<&[u8]> = outcome
+            .done
+            .iter()
+            .filter_map(|done| match done {
+                pemi_engine_tests::router::Done::Pass(d, packet) if *d == direction => {
+                    Some(&packet[..])
+                }
+                _ => None,
+            })
+            .collect();
+        came.sort_unstable();
+        went.sort_unstable();
+        assert!(came == went, "{direction:?}");
+    }
+}
