@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod forward;
 pub mod frame;
+pub mod lab;
 pub mod loss;
 pub mod packet_io;
 pub mod pipe;
