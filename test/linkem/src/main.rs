@@ -1,6 +1,7 @@
 //! Emulates a link between two network interfaces; see `--help`.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -66,12 +67,12 @@ fn run(options: Options) -> Result<()> {
     }
     let result = forwarder.run(&stop);
     // The totals are worth having after an error, too.
-    let totals = forwarder.finish()?;
+    let (totals, logged) = forwarder.finish();
     write_totals(&totals, options.totals.as_deref())?;
-    result
+    result.and(logged)
 }
 
-fn write_totals(totals: &Totals, path: Option<&std::path::Path>) -> Result<()> {
+fn write_totals(totals: &Totals, path: Option<&Path>) -> Result<()> {
     let text = serde_json::to_string_pretty(totals)? + "\n";
     match path {
         None => std::io::stdout().write_all(text.as_bytes())?,

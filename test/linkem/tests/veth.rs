@@ -45,7 +45,7 @@ fn send(lab: &Lab, from: Host, to: Host, expected: [usize; 2]) -> [Value; 2] {
         let receiver = Running::start(receiver).unwrap();
         let status = lab
             .command(from, BENCH)
-            .args(["send", &to_address, "1000", "5000", &COUNT.to_string()])
+            .args(["send", &to_address, "1000", "2000", &COUNT.to_string()])
             .status()
             .unwrap();
         assert!(status.success());
