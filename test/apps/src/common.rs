@@ -144,9 +144,9 @@ pub fn connect(endpoint: &Endpoint, address: SocketAddr) -> Result<quinn::Connec
     Ok(endpoint.connect(address, "pemi-test")?)
 }
 
-/// Tells the server that the client goes, which may take a lost packet's time.
-pub async fn close(endpoint: &Endpoint) {
-    endpoint.close(0u32.into(), b"done");
+/// Tells the other sides that this one goes, and sees that they are told.
+pub async fn close(endpoint: &Endpoint, reason: &str) {
+    endpoint.close(0u32.into(), reason.as_bytes());
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
 }
 
@@ -181,7 +181,7 @@ where
             }
         });
     }
-    endpoint.close(0u32.into(), b"the server ends");
+    close(&endpoint, "the server ends").await;
     Ok(())
 }
 

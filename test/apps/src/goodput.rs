@@ -121,7 +121,7 @@ pub async fn client(options: &ClientOptions) -> Result<()> {
         complete: result.is_ok(),
     };
     common::print_json(&report, options.json.as_deref())?;
-    common::close(&endpoint).await;
+    common::close(&endpoint, "done").await;
     result
 }
 

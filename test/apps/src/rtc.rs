@@ -278,7 +278,7 @@ pub async fn client(options: &ClientOptions) -> Result<()> {
         Err(_) => Err(anyhow::anyhow!("nothing arrived in {} s", limit.as_secs())),
     };
     common::print_json(&Report::new(request, delays_ms), options.json.as_deref())?;
-    common::close(&endpoint).await;
+    common::close(&endpoint, "done").await;
     result
 }
 

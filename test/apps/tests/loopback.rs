@@ -123,3 +123,25 @@ fn rtc_reports_every_frame() {
     }
     assert!(server.terminate().success());
 }
+
+#[test]
+fn frames_that_a_server_no_longer_sends_are_lost() {
+    let server = Server::start(RTC, "127.0.0.1:0", &[]);
+    let long = Command::new(RTC)
+        .args(["client", "--connect", &server.address, "--seconds", "3600"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A short video of another client: meanwhile the long one has begun.
+    let options = ["--seconds", "1", "--fps", "100"];
+    let other = json(&client(RTC, &server.address, &options));
+    assert_eq!(other["frames_lost"], 0);
+    assert!(server.terminate().success());
+    let output = long.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    let result = json(&output);
+    assert_eq!(result["frames"], 108_000);
+    assert!(result["frames_lost"].as_u64() > Some(100_000), "{result}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the server ends"));
+}
