@@ -14,8 +14,10 @@ const PER_HEAL: i32 = 8 * ONE;
 const CAP: i32 = 48 * ONE;
 /// A heal within this many forwarded packets proves the hop lossy ...
 const PROVEN_PACKETS: u64 = 600;
-/// ... and guarantees this many copies.
+/// ... and guarantees this many copies at a time ...
 const PROVEN_COPIES: usize = 8;
+/// ... until so many were sent in vain.
+const PROVEN_DEBT: i32 = -24 * ONE;
 /// This many heals within [`LOSSY_PACKETS`] say that the hop loses more than
 /// about 1.5 %: width pays more than it costs.
 const LOSSY_HEALS: usize = 6;
@@ -97,10 +99,15 @@ impl Budget {
         self.heals_within(LOSSY_PACKETS) >= LOSSY_HEALS
     }
 
-    /// Copies that the tokens allow now.
-    pub fn tokens(&self) -> usize {
+    /// Copies that the tokens allow now. Where timing is not `sharp` a first
+    /// attempt often misses, and copies in vain prove nothing.
+    pub fn tokens(&self, sharp: bool) -> usize {
         let tokens = (self.tokens.max(0) / ONE) as usize;
-        if self.proven() { tokens.max(PROVEN_COPIES) } else { tokens }
+        if self.proven() && (self.tokens > PROVEN_DEBT || !sharp) {
+            tokens.max(PROVEN_COPIES)
+        } else {
+            tokens
+        }
     }
 
     /// Whether one more copy stays within the configured share.
@@ -117,27 +124,31 @@ mod tests {
     #[test]
     fn tokens_are_spent_and_earned() {
         let mut b = Budget::new(HopState::New);
-        assert_eq!(b.tokens(), 12);
+        assert_eq!(b.tokens(true), 12);
         for _ in 0..12 {
             b.spend();
         }
-        assert_eq!((b.tokens(), b.proven()), (0, false));
+        assert_eq!((b.tokens(true), b.proven()), (0, false));
         b.healed();
-        assert_eq!((b.tokens(), b.proven()), (8, true));
+        assert_eq!((b.tokens(true), b.proven()), (8, true));
         for _ in 0..8 {
             b.spend();
         }
-        assert_eq!(b.tokens(), 8, "guaranteed while proven");
+        assert_eq!(b.tokens(true), 8, "guaranteed while proven");
+        for _ in 0..24 {
+            b.spend();
+        }
+        assert_eq!((b.tokens(true), b.tokens(false)), (0, 8), "unless all was in vain");
         for _ in 0..601 {
             b.forwarded();
         }
-        assert_eq!((b.tokens(), b.proven()), (1, false));
+        assert_eq!((b.tokens(false), b.proven()), (0, false));
     }
 
     #[test]
     fn what_the_hop_has_shown_sets_the_start() {
-        assert_eq!(Budget::new(HopState::Clean).tokens(), 1);
-        assert_eq!(Budget::new(HopState::Lossy).tokens(), 48);
+        assert_eq!(Budget::new(HopState::Clean).tokens(true), 1);
+        assert_eq!(Budget::new(HopState::Lossy).tokens(true), 48);
         assert!(Budget::new(HopState::Lossy).proven());
         assert!(!Budget::new(HopState::Lossy).very_lossy());
         assert!(Budget::new(HopState::VeryLossy).very_lossy());

@@ -398,7 +398,9 @@ impl Flow {
             Step::Open if first && self.budget.speculative() => {
                 self.copy(cx, id);
             }
-            Step::Overdue if first && self.budget.tokens() >= 1 => self.resend(cx, id),
+            Step::Overdue if first && self.budget.tokens(self.rtt.sharp()) >= 1 => {
+                self.resend(cx, id)
+            }
             Step::Sure => self.resend(cx, id),
             Step::Open | Step::Overdue => {}
         }

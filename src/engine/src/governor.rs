@@ -105,10 +105,9 @@ impl Governor {
             .fold((0, 0), |(tried, healed), (_, ok)| (tried + 1, healed + u32::from(ok)))
     }
 
-    /// Whether a wide second attempt is worth its copies.
-    pub fn ever_heals(&self, now: Time) -> bool {
-        let (tried, healed) = self.recent_outcomes(now);
-        healed > 0 || tried < 3
+    /// Whether anything was healed after `then`.
+    pub fn healed_since(&self, then: Time) -> bool {
+        self.outcomes.iter().any(|(at, ok)| ok && at >= then)
     }
 
     /// Whether attempts work well enough to go on holding replies.

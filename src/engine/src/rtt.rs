@@ -69,6 +69,12 @@ impl LocalRtt {
         2 * self.deviation + SHORTEST_SAMPLE
     }
 
+    /// Whether replies keep so close to the estimate that they name their
+    /// packet.
+    pub fn sharp(&self) -> bool {
+        self.deviation < 300 * US
+    }
+
     /// Replies this far from a moment still belong to it, when it matters.
     pub fn tolerance(&self) -> Nanos {
         400 * US + 3 * self.deviation

@@ -9,7 +9,11 @@ use crate::gap::{GapSign, SignKind};
 use crate::habit::Beat;
 use crate::out::Queued;
 use crate::refill::{self, Gap, MAX_WINDOW, Names, USUAL_WIDTH};
-use crate::time::{Time, US};
+use crate::time::Time;
+
+/// This many open holes of which none was filled since the first look like a
+/// queue overflowing before the router.
+const OVERFLOW_GAPS: usize = 3;
 
 impl Flow {
     /// A reply revealed a hole: sends what was most likely lost and, if that
@@ -26,7 +30,7 @@ impl Flow {
             refill::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
         });
         let mut names = refill::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
-        if (self.habit.counts_high() || beat.early) && self.rtt.deviation() < 300 * US {
+        if (self.habit.counts_high() || beat.early) && self.rtt.sharp() {
             self.name_by_chain(cx.cache, &beat, &mut names);
         }
         cx.stats.losses_inferred += 1;
@@ -47,18 +51,18 @@ impl Flow {
             USUAL_WIDTH.max(since_reply)
         };
         // The first attempt is always free to go.
-        let allowed = width.min(self.budget.tokens()).max(width.min(USUAL_WIDTH));
+        let allowed = width.min(self.budget.tokens(self.rtt.sharp())).max(width.min(USUAL_WIDTH));
         for id in names.iter().take(allowed) {
             self.resend(cx, *id);
         }
         let gap = Gap {
             opened: now,
             names: names.iter().take(3).copied().collect(),
-            attempts: if armed { 1 } else { u32::MAX },
+            attempts: 1,
             overdue: now + span,
             last_attempt: now,
             sign,
-            attempts_allowed: refill::attempts(sign.kind, weak),
+            attempts_allowed: if armed { refill::attempts(sign.kind, weak) } else { 1 },
             span,
         };
         if cx.config.conceal && armed {
@@ -201,12 +205,12 @@ impl Flow {
 
     /// What to send again for the gap at `n`; nothing if it is to be given up.
     fn next_attempt(&mut self, cx: &mut Context<'_>, n: usize) -> ArrayVec<Id, MAX_WINDOW> {
-        let mut allowed = self.budget.tokens().min(MAX_WINDOW);
-        if !self.governor.ever_heals(cx.now) {
-            allowed = allowed.min(USUAL_WIDTH);
-        }
+        let allowed = self.budget.tokens(self.rtt.sharp()).min(MAX_WINDOW);
         let gap = &self.refill.gaps[n];
-        if !gap.attempts_left() {
+        // Hole after hole and none that fills: they are not this hop's.
+        let overflow =
+            self.refill.gaps.len() >= OVERFLOW_GAPS && !self.governor.healed_since(gap.opened);
+        if overflow || !gap.attempts_left() {
             return ArrayVec::new();
         }
         if gap.sign.kind == SignKind::Rhythm && gap.attempts == 1 {
