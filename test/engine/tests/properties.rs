@@ -1,0 +1,156 @@
+//! With a caller that keeps its side (time goes forwards, timeouts are kept,
+//! actions are done at once) every promise holds, whatever the traffic. The
+//! checks are in the harness: `router.rs`.
+
+use pemi_engine::{Config, Direction, MS, Nanos, SEC, Time, US};
+use pemi_engine_tests::hop::{Scene, run};
+use pemi_engine_tests::packets::{Flow, Long, V1, long, short};
+use pemi_engine_tests::random::Random;
+use pemi_engine_tests::router::{Manners, Router};
+use proptest::prelude::*;
+
+fn config() -> impl Strategy<Value = Config> {
+    (
+        prop_oneof![Just(0usize), Just(200_000), Just(4 << 20)],
+        prop_oneof![1usize..6, Just(1024)],
+        0u32..40,
+        any::<bool>(),
+        prop_oneof![Just(None), (0..2000i64).prop_map(|ms| Some(ms * MS)), Just(Some(30 * SEC))],
+        prop_oneof![(0..500i64).prop_map(|ms| ms * MS), Just(60 * SEC)],
+        prop_oneof![(0..100i64).prop_map(|ms| ms * MS), Just(60 * MS)],
+    )
+        .prop_map(|(cache_bytes, max_flows, percent, conceal, release, idle, cap)| Config {
+            cache_bytes,
+            max_flows,
+            resend_percent: percent,
+            conceal,
+            events: true,
+            release_after: release,
+            idle_timeout: idle,
+            hold_cap: cap,
+        })
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    (
+        1u32..6,
+        50u64..600,
+        prop_oneof![0i64..300, 300i64..3000],
+        0u32..120,
+        100i64..20_000,
+        (any::<bool>(), any::<u64>()),
+        prop_oneof![2 => Just(Config { events: true, ..Config::default() }), 1 => config()],
+        proptest::option::of((0i64..2000, 1i64..60)),
+    )
+        .prop_map(|(flows, packets, gap, loss, delay, (ipv6, seed), config, queue)| Scene {
+            flows,
+            packets,
+            size: 200 + (seed % 1200) as usize,
+            gap: gap * US,
+            loss: f64::from(loss) / 1000.0,
+            delay: delay * US,
+            queue: queue.map(|(at, span)| (Time::ZERO + SEC + at * MS, span * MS)),
+            ipv6,
+            seed,
+            config,
+        })
+}
+
+/// Flows of which every reply may mean anything: sizes wander, jump and fall
+/// at random, and so do the times.
+fn wander(config: Config, seed: u64, steps: u32, flows: u32) -> Router {
+    let mut random = Random(seed);
+    let mut router = Router::new(config, seed, Manners::Good);
+    let mut now = Time::ZERO + SEC;
+    let mut done = Vec::new();
+    for n in 0..flows {
+        let flow = Flow::v4(n);
+        for (direction, kind, body) in [
+            (Direction::Up, Long::Initial, 1200),
+            (Direction::Down, Long::Handshake, 900),
+            (Direction::Up, Long::Handshake, 60),
+        ] {
+            router.packet(
+                now,
+                direction,
+                &flow.datagram(direction, &long(V1, kind, body)),
+                &mut done,
+            );
+        }
+    }
+    let mut size = 36;
+    for step in 0..u64::from(steps) {
+        let pause = match random.below(40) {
+            0 => random.below(80 * MS as u64),
+            1..=8 => 0,
+            _ => random.below(1500 * US as u64),
+        };
+        now = now + pause as Nanos;
+        router.advance(now, &mut done);
+        let flow = Flow::v4(random.below(u64::from(flows)) as u32);
+        if random.below(3) > 0 {
+            let down = flow.datagram(Direction::Down, &short(1, step, 1200));
+            router.packet(now, Direction::Down, &down, &mut done);
+        } else {
+            size = match random.below(20) {
+                0..=2 => size + 2,
+                3 => size + 3,
+                4 => 36,
+                5 => 33 + random.below(100) as usize,
+                6..=7 => size - size.min(35) % 2 - 1,
+                _ => size,
+            }
+            .clamp(33, 140);
+            let up = flow.datagram(Direction::Up, &short(2, step, size));
+            router.packet(now, Direction::Up, &up, &mut done);
+        }
+        if random.below(500) == 0 {
+            let rtt = random.below(20 * MS as u64) as Nanos;
+            router.probe_reply(now, flow.client.ip(), rtt, &mut done);
+        }
+        done.clear();
+    }
+    now = now + SEC;
+    router.advance(now, &mut done);
+    assert_eq!(router.held(), 0, "a second later everything has gone on");
+    router.release_all(now, &mut done);
+    router
+}
+
+#[test]
+fn wandering_reaches_what_matters() {
+    let router = wander(Config { events: true, ..Config::default() }, 3, 20_000, 2);
+    let stats = router.stats(Time::ZERO);
+    assert!(stats.concealed_gaps > 20 && stats.concealed_late > 0, "{stats:?}");
+    assert!(stats.losses_repaired > 20 && stats.losses_upstream > 20, "{stats:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 96, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn promises_hold_over_any_hop(scene in scene()) {
+        let outcome = run(&scene);
+        prop_assert!(outcome.longest <= scene.config.hold_cap.max(0));
+        prop_assert_eq!(outcome.stats.resent_packets, outcome.copies);
+        prop_assert_eq!(outcome.stats.concealed_held, outcome.held);
+        prop_assert_eq!(outcome.stats.held_now, 0);
+        if !scene.config.conceal {
+            prop_assert_eq!(outcome.held, 0);
+        }
+        if scene.config.resend_percent == 0 {
+            prop_assert_eq!(outcome.copies, 0);
+        }
+    }
+
+    #[test]
+    fn promises_hold_for_any_replies(
+        config in prop_oneof![Just(Config { events: true, ..Config::default() }), config()],
+        seed in any::<u64>(),
+        flows in 1u32..8,
+    ) {
+        wander(config, seed, 3000, flows);
+    }
+}
