@@ -50,6 +50,7 @@ _CSS = """
     white-space: nowrap; }
   th { font-weight: 600; color: var(--soft); } th:first-child, td:first-child {
     text-align: left; padding-left: 0; }
+  @media (max-width: 799px) { table { font-size: .82rem; } th, td { padding: 6px 4px; } }
   footer { color: var(--soft); font-size: .85rem; margin-top: 20px; }
 """
 

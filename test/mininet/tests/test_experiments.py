@@ -1,0 +1,157 @@
+"""Real downloads across emulated links. What is asserted are ratios between runs of
+the same seeds in the same minute, so that a slow or busy machine changes little."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from testbed import result
+
+pytestmark = [
+    pytest.mark.experiment,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes network namespaces"),
+]
+RUN = Path(__file__).parents[1] / "run.py"
+TRAIN = ["--preset", "train"]
+
+
+class Invocation:
+    """One run.py, with a mark by which everything it started can be found."""
+
+    def __init__(self, *arguments):
+        self.mark = f"PEMI_TEST_MARK={uuid.uuid4().hex}"
+        name, value = self.mark.split("=")
+        self.process = subprocess.Popen(
+            [sys.executable, RUN, *arguments],
+            env={**os.environ, name: value},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def finish(self, timeout_s):
+        output, _ = self.process.communicate(timeout=timeout_s)
+        print(output)
+        return self.process.returncode
+
+    def left_behind(self):
+        """Command lines of what is still there."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if self.mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                continue
+        return found
+
+    def wait_for(self, program):
+        """Until a program of this name runs under the mark."""
+        deadline = time.monotonic() + 60
+        while not any(line.split()[0].endswith(program) for line in self.left_behind() if line):
+            assert self.process.poll() is None, self.process.stdout.read()
+            assert time.monotonic() < deadline, f"no {program}"
+            time.sleep(0.05)
+
+
+def network():
+    """Names of the interfaces here and of all named namespaces."""
+    links = json.loads(subprocess.check_output(["ip", "-j", "link"]))
+    names = sorted(link["ifname"] for link in links)
+    return names, subprocess.check_output(["ip", "netns"], text=True).split("\n")
+
+
+def experiment(tmp_path, *arguments):
+    """Runs it and returns the result; nothing may be left behind."""
+    before = network()
+    path = tmp_path / "result.json"
+    invocation = Invocation(*arguments, "--json", str(path))
+    assert invocation.finish(timeout_s=600) == 0
+    assert invocation.left_behind() == []
+    assert network() == before
+    return json.loads(path.read_text())
+
+
+def goodput(runs, assist):
+    return result.median(result.select(runs, assist=assist), result.goodput)
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory):
+    """5 MB at 1 % loss, three seeds, off and on in turn."""
+    directory = tmp_path_factory.mktemp("train")
+    arguments = ["--off", "--pemi", "--seeds", "3", "goodput", "--bytes", "5MB"]
+    return experiment(directory, *TRAIN, *arguments)["runs"]
+
+
+def test_pemi_speeds_a_download_up(train):
+    assert goodput(train, "pemi") >= 1.8 * goodput(train, "off")
+
+
+def test_losses_are_repaired_and_copies_are_few(train):
+    on = result.select(train, assist="pemi")
+    assert result.median(on, lambda run: run["inference"]["recall"]) >= 0.7
+    assert result.median(on, lambda run: run["inference"]["unneeded_percent"]) <= 12
+
+
+def test_result_has_everything_that_was_promised(train):
+    for run in train:
+        assert (run["app"], run["stack"], run["bytes"]) == ("goodput", "quinn", 5_000_000)
+        assert run["metrics"]["fct_s"] > 0
+        for hop in ("wifi", "wan"):
+            for direction in ("down", "up"):
+                assert run["links"][hop][direction]["packets"] > 100
+        assert run["links"]["wifi"]["down"]["lost"] > 0
+    for run in result.select(train, assist="pemi"):
+        assert run["router"]["cpu_s"] > 0
+        assert 0 < run["router"]["rss_kib"] < 64 * 1024
+        assert run["router"]["status"]["packets"]["down"] > 3000
+    assert all(run["inference"]["copies"] == 0 for run in result.select(train, assist="off"))
+
+
+def test_a_clean_hop_costs_nothing(tmp_path):
+    arguments = ["--loss1", "0", "--off", "--pemi", "goodput", "--bytes", "5MB"]
+    runs = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    assert goodput(runs, "pemi") >= 0.95 * goodput(runs, "off")
+
+
+def test_download_survives_the_death_of_the_daemon(tmp_path):
+    arguments = ["--pemi", "--kill-daemon-after", "1.5", "goodput", "--bytes", "5MB"]
+    (run,) = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    assert run["metrics"]["goodput_mbps"] > 0
+    assert run["router"] is None
+
+
+def test_ipv6_is_helped_too(tmp_path):
+    arguments = ["--ipv6", "--pemi", "goodput", "--bytes", "5MB"]
+    (run,) = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    assert run["inference"]["repaired"] >= 0.5 * run["inference"]["losses"] > 0
+
+
+def test_call_loses_no_frame(tmp_path):
+    arguments = ["--pemi", "rtc", "--seconds", "5"]
+    (run,) = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    assert run["metrics"]["frame_delay_ms"]["p50"] < 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_it_leaves_nothing_behind(number):
+    before = network()
+    invocation = Invocation(*TRAIN, "--pemi", "goodput", "--bytes", "50MB")
+    invocation.wait_for("/goodput")
+    invocation.process.send_signal(number)
+    code = invocation.finish(timeout_s=20)
+    assert code == (-9 if number == signal.SIGKILL else 130)
+    deadline = time.monotonic() + 5
+    while invocation.left_behind() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert invocation.left_behind() == []
+    assert network() == before
