@@ -184,17 +184,21 @@ impl Simulation {
 
     fn run(mut self) -> Outcome {
         let mut now = Time::ZERO;
-        while let Some(((at, _), event)) = self.events.pop_first() {
+        loop {
+            let next = self.events.first_key_value().map(|((at, _), _)| *at);
             // The router's own deadlines come first.
-            while let Some(due) = self.router.engine.next_timeout().filter(|due| *due <= at) {
+            let until = next.unwrap_or(now + SEC);
+            if let Some(due) = self.router.engine.next_timeout().filter(|due| *due <= until) {
                 let from = self.done.len();
                 self.router.timeout(due, &mut self.done);
                 self.act(due, from);
+            } else if let Some(((at, _), event)) = self.events.pop_first() {
+                now = at;
+                self.event(at, event);
+            } else {
+                break;
             }
-            now = at;
-            self.event(at, event);
         }
-        self.router.advance(now + SEC, &mut self.done);
         let stats = self.router.stats(now + SEC);
         self.router.release_all(now + SEC, &mut self.done);
         let (lost, healed, copies) = self.outcome;

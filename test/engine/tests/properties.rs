@@ -127,7 +127,7 @@ fn wandering_reaches_what_matters() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 96, failure_persistence: None, ..ProptestConfig::default()
+        cases: 800, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
