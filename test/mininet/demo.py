@@ -74,7 +74,7 @@ def shown_download(logs: Path) -> dict:
     for kind, assist in (("off", "off"), ("on", "pemi")):
         setup = Setup(Scenario.from_preset("train"), load, assist, SHOWN_SEED)
         directory = logs / setup.name
-        packets = list(scoring.read_truth(directory / "wifi.csv", "ab", apps.PORT))
+        packets = scoring.read_truth(directory / "wifi.csv", "ab", apps.PORT)
         lines[kind] = timeline.build(packets, timeline.read_events(directory / "events.jsonl"))
     return {"bytes": SHOWN_BYTES, "seed": SHOWN_SEED, **lines}
 

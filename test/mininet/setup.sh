@@ -13,7 +13,7 @@ packages=(
   shellcheck valgrind
 )
 ruff=ruff==0.17.5
-rust_minimum=1.85
+rust_minimum=1.88
 
 stamp=.venv/setup-done
 key=$(sha256sum "$0")

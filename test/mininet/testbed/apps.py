@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 PORT = 4433
@@ -19,8 +19,8 @@ class App:
     timeout_s: float
     label: str
     bytes: int | None = None
+    seconds: float = 0.0
     stack: str = "quinn"
-    rt_option: str = field(default="--rt", repr=False)
 
     def server(self, directory: Path, address: str, rt: int) -> list[str]:
         """The server's command line."""
@@ -34,20 +34,21 @@ class App:
     def _line(
         self, directory: Path, role: str, option: str, address: str, more: tuple[str, ...], rt: int
     ) -> list[str]:
-        priority = (self.rt_option, str(rt)) if rt else ()
-        return [str(directory / self.program), role, option, address, *more, *priority]
+        return [str(directory / self.program), role, option, address, *more, "--rt", str(rt)]
 
 
 def goodput(size: int, cc: str, slowest_mbit: float) -> App:
     """A download. `slowest_mbit` is the rate of the slowest link."""
     # Unassisted flows at some per cent of loss get a tenth of the link and less.
     patience_s = 60 + size * 8 / (slowest_mbit * 1e6) * 40
+    give_up = ("--timeout", f"{patience_s:.0f}")
     return App(
         name="goodput",
         program="goodput",
-        client_options=("--bytes", str(size)),
+        client_options=("--bytes", str(size), *give_up),
         server_options=("--cc", cc),
-        timeout_s=patience_s,
+        # The program's own message is the better one.
+        timeout_s=patience_s + 10,
         label=f"download of {human_bytes(size)}",
         bytes=size,
     )
@@ -63,6 +64,7 @@ def rtc(seconds: float, fps: float, kbps: float, cc: str) -> App:
         server_options=("--cc", cc),
         timeout_s=60 + seconds * 4,
         label=f"call of {seconds:g} s",
+        seconds=seconds,
     )
 
 

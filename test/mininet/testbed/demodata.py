@@ -83,13 +83,10 @@ def call(document: dict) -> Call | None:
     if not any(kinds.values()):
         return None
     delays = {
-        kind: [delay for run in runs for delay in run["metrics"]["frame_delays_ms"]]
+        kind: [ms for run in runs for ms in run["metrics"]["delays_ms"] if ms is not None]
         for kind, runs in kinds.items()
     }
-    frames = {
-        kind: sum(run["metrics"]["frames"]["expected"] for run in runs)
-        for kind, runs in kinds.items()
-    }
+    frames = {kind: sum(run["metrics"]["frames"] for run in runs) for kind, runs in kinds.items()}
     percentiles = {
         kind: {
             name: result.median(runs, lambda run, n=name: run["metrics"]["frame_delay_ms"][n])

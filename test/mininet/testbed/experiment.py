@@ -33,9 +33,14 @@ class Programs:
     pemi: Path = ROOT / "target/release/pemi"
     testbed: Path = ROOT / "test/target/release"
 
-    def check(self) -> None:
+    def check(self, setup: Setup) -> None:
         """Say it now rather than half-way through."""
-        for path in (self.pemi, *(self.testbed / name for name in ("linkem", "goodput", "rtc"))):
+        needed = [self.testbed / setup.app.program]
+        if setup.scenario.link == "linkem":
+            needed.append(self.testbed / "linkem")
+        if setup.assist == "pemi":
+            needed.append(self.pemi)
+        for path in needed:
             if not path.is_file():
                 raise ExperimentError(f"{path} is not there; build it with `make build`")
 
@@ -52,6 +57,16 @@ class Setup:
     pemi_options: tuple[str, ...] = ()
     kill_daemon_after_s: float | None = None
     programs: Programs = field(default_factory=Programs)
+
+    @property
+    def expected_s(self) -> float:
+        """About how long it takes, for the time that is left."""
+        lossy = self.scenario != self.scenario.lossless()
+        slow = 3.5 if lossy and self.assist == "off" else 1.0
+        if self.app.bytes is None:
+            return 2 + self.app.seconds
+        slowest_mbit = min(self.scenario.bw1, self.scenario.bw2)
+        return 1.5 + slow * self.app.bytes * 8e-6 / slowest_mbit
 
     @property
     def name(self) -> str:
@@ -161,7 +176,9 @@ class _Experiment:
             raise client.failure(f"failed with {describe_exit(client.exit_code)}")
         if to_kill is not None:
             raise ExperimentError(f"{client.name} was done before the daemon was to be killed")
-        return json.loads(result.read_text())
+        # What the result says of itself stands beside the metrics, not among them.
+        own = json.loads(result.read_text())
+        return {key: own[key] for key in own if key not in ("app", "stack", "bytes")}
 
     def _score(self, links: Links) -> dict | None:
         truth = links.truth_path("wifi")

@@ -45,13 +45,15 @@ class Links:
                 *linkem_options(hop, seed),
                 *("--log", str(self.truth_path(name)), "--totals", str(self._totals_path(name))),
                 "--ready",
-                *(("--rt", str(self._rt)) if self._rt else ()),
+                *("--rt", str(self._rt)),
                 *INTERFACES[name],
             ]
             child = Child(f"linkem-{name}", getattr(self._topology, name), argv, self._logs)
             self.children.append(stack.enter_context(child))
         for child in self.children:
-            wait_until(lambda c=child: "ready" in c.output(), f"{child.name} ready", [child])
+            wait_until(
+                lambda c=child: "ready" in c.output().split(), f"{child.name} ready", [child]
+            )
 
     def truth_path(self, name: str) -> Path:
         """The log of what really happened on a link; there is none with netem."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
 
@@ -11,11 +12,13 @@ class Progress:
     """On a terminal the line is rewritten in place; elsewhere (a CI log) each run
     gets one line when it begins and one when it ends."""
 
-    def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
-        self._total = total
+    def __init__(self, expected_s: Sequence[float], stream: TextIO = sys.stderr) -> None:
+        self._expected_s = expected_s
+        self._total = len(expected_s)
         self._stream = stream
         self._live = stream.isatty()
         self._done = 0
+        self._spent_s = 0.0
         self._what = ""
         self._width = 0
         self._drawn_at = 0.0
@@ -44,7 +47,9 @@ class Progress:
 
     def end(self, outcome: str) -> None:
         """The run is over; `outcome` is its result in a few words."""
-        took = time.monotonic() - self._run_began
+        now = time.monotonic()
+        took = now - self._run_began
+        self._spent_s = now - self._began
         line = f"{self._head()}: {outcome} ({took:.1f} s)"
         self._done += 1
         if self._live:
@@ -62,13 +67,16 @@ class Progress:
         return f"[{min(self._done + 1, self._total)}/{self._total}] {self._what}"
 
     def _times(self) -> str:
-        elapsed = time.monotonic() - self._began
-        if not self._done or self._done == self._total:
-            return f"elapsed {_clock(elapsed)}"
-        left = (self._run_began - self._began) / self._done * (self._total - self._done)
-        if self._done < self._total:
-            left -= time.monotonic() - self._run_began
-        return f"elapsed {_clock(elapsed)}, about {_clock(max(left, 0))} left"
+        now = time.monotonic()
+        elapsed = f"elapsed {_clock(now - self._began)}"
+        left = sum(self._expected_s[self._done :])
+        if self._done == self._total:
+            return elapsed
+        if self._done:
+            # What the finished runs took, against what they were thought to take.
+            left *= self._spent_s / sum(self._expected_s[: self._done])
+        left -= now - self._began - self._spent_s
+        return f"{elapsed}, about {_clock(max(left, 0))} left"
 
     def _print(self, line: str) -> None:
         self._stream.write(line + "\n")

@@ -23,31 +23,37 @@ _MARGIN_US = 5_000
 class Packet:
     """One transmission on a link."""
 
-    us: int
+    us: float
     length: int
     digest: str
     fate: str
-    out_us: int
+    # None: dropped, or still under way when the experiment ended.
+    out_us: float | None
 
     @property
-    def arrived(self) -> bool:
-        """Whether it came out at the other end."""
-        return self.fate == "ok"
+    def dropped(self) -> bool:
+        """Whether it will never come out at the other end."""
+        return self.fate != "ok"
 
 
-def read_truth(path: Path, direction: str, port: int) -> Iterator[Packet]:
+def read_truth(path: Path, direction: str, port: int) -> list[Packet]:
     """The packets of linkem's log in one direction (`ab` is downstream, `ba`
-    upstream) that belong to the server's port."""
+    upstream) that belong to the server's port, in the order in which they came."""
+    # Rows are written when a packet's fate is known, which is another order.
+    return sorted(_read(path, direction, port), key=lambda packet: packet.us)
+
+
+def _read(path: Path, direction: str, port: int) -> Iterator[Packet]:
     side = "sport" if direction == "ab" else "dport"
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
             if row["dir"] == direction and row[side] == str(port):
                 yield Packet(
-                    us=int(row["us"]),
+                    us=float(row["us"]),
                     length=int(row["len"]),
                     digest=row["hash"],
                     fate=row["fate"],
-                    out_us=int(row["out_us"] or 0),
+                    out_us=float(row["out_us"]) if row["out_us"] else None,
                 )
 
 
@@ -61,18 +67,18 @@ def score(packets: Iterable[Packet], rtt_ms: float) -> dict[str, object]:
         transmissions.setdefault(packet.digest, []).append(packet)
 
     losses = copies = needed = 0
-    repair_us: list[int] = []
+    repair_us: list[float] = []
     for original, *later in transmissions.values():
         copies += len(later)
-        all_lost = not original.arrived
+        all_lost = original.dropped
         for copy in later:
             needed += all_lost
-            all_lost = all_lost and not copy.arrived
+            all_lost = all_lost and copy.dropped
         if original.fate == "lost":
             losses += 1
-            healed = [copy.out_us - original.us for copy in later if copy.arrived]
-            if healed and healed[0] <= in_time_us:
-                repair_us.append(healed[0])
+            arrived = [copy.out_us for copy in later if copy.out_us is not None]
+            if arrived and min(arrived) - original.us <= in_time_us:
+                repair_us.append(min(arrived) - original.us)
 
     return {
         "precision": _share(needed, copies),

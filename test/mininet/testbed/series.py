@@ -40,11 +40,12 @@ def run_all(
 ) -> list[tuple[Scenario, list[Run]]]:
     """Runs them in turn. Returns the runs by scenario, in order of appearance."""
     require_root()
-    progress = Progress(len(setups))
+    for setup in setups:
+        setup.programs.check(setup)
+    progress = Progress([setup.expected_s for setup in setups])
     results: dict[Scenario, list[Run]] = {}
     try:
         for setup in setups:
-            setup.programs.check()
             progress.begin(describe(setup))
             outcome = experiment.run(setup, keep=keep, tick=progress.tick)
             results.setdefault(setup.scenario, []).append(outcome)

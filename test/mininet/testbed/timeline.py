@@ -23,13 +23,13 @@ def build(packets: list[Packet], events: list[dict]) -> dict[str, object]:
 
     seen: set[str] = set()
     losses, repairs = [], []
-    arrivals: list[tuple[int, int]] = []
+    arrivals: list[tuple[float, int]] = []
     lost: set[str] = set()
     for packet in packets:
-        if not packet.arrived:
+        if packet.dropped:
             lost.add(packet.digest)
             losses.append(since_start(packet.us))
-        elif packet.digest not in seen:
+        elif packet.out_us is not None and packet.digest not in seen:
             seen.add(packet.digest)
             arrivals.append((packet.out_us, packet.length))
             if packet.digest in lost:

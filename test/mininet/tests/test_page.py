@@ -29,8 +29,8 @@ def call(assist, delays, expected):
         "bytes": None,
         "metrics": {
             "frame_delay_ms": {"p50": delays[0], "p90": delays[-1], "p99": delays[-1]},
-            "frame_delays_ms": delays,
-            "frames": {"expected": expected},
+            "delays_ms": [*delays, *[None] * (expected - len(delays))],
+            "frames": expected,
         },
         "inference": None,
     }

@@ -10,7 +10,7 @@ class Terminal(io.StringIO):
 
 def test_plain_lines_in_a_log():
     stream = io.StringIO()
-    progress = Progress(2, stream)
+    progress = Progress([1, 3], stream)
     for name in ("first", "second"):
         progress.begin(name)
         progress.tick()
@@ -25,7 +25,7 @@ def test_plain_lines_in_a_log():
 
 def test_one_line_in_place_on_a_terminal():
     stream = Terminal()
-    progress = Progress(1, stream)
+    progress = Progress([1], stream)
     progress.begin("only")
     progress.tick()
     assert stream.getvalue().count("\n") == 0

@@ -5,7 +5,8 @@ RTT_MS = 52
 
 
 def packet(ms, digest, fate="ok", length=1280):
-    return Packet(us=ms * 1000, length=length, digest=digest, fate=fate, out_us=ms * 1000 + 1100)
+    out_us = ms * 1000 + 1100 if fate == "ok" else None
+    return Packet(us=ms * 1000, length=length, digest=digest, fate=fate, out_us=out_us)
 
 
 def test_no_copies_no_losses():
@@ -59,14 +60,16 @@ def test_truth_is_read_by_its_header_and_by_direction(tmp_path):
     log = tmp_path / "wifi.csv"
     log.write_text(
         "dir,us,proto,sport,dport,len,head,hash,fate,out_us\n"
+        "ab,8.5,17,4433,50000,1280,40ab,h4,lost,\n"
         "ab,5,17,4433,50000,1280,40aa,h1,ok,1105\n"
         "ab,6,1,0,0,84,08,h2,ok,1106\n"
-        "ba,7,17,50000,4433,60,41bb,h3,lost,0\n"
-        "ab,8,17,4433,50000,1280,40ab,h4,lost,\n"
+        "ba,7,17,50000,4433,60,41bb,h3,lost,\n"
+        "ab,9,17,4433,50000,1280,40ac,h5,ok,\n"
     )
-    down = list(read_truth(log, "ab", 4433))
-    assert [(entry.us, entry.digest, entry.arrived) for entry in down] == [
-        (5, "h1", True),
-        (8, "h4", False),
+    down = read_truth(log, "ab", 4433)
+    assert [(entry.us, entry.digest, entry.dropped, entry.out_us) for entry in down] == [
+        (5, "h1", False, 1105),
+        (8.5, "h4", True, None),
+        (9, "h5", False, None),
     ]
     assert [entry.digest for entry in read_truth(log, "ba", 4433)] == ["h3"]

@@ -3,7 +3,9 @@ from testbed.timeline import build, held_windows, read_events
 
 
 def packet(us, digest, fate="ok"):
-    return Packet(us=us, length=1000, digest=digest, fate=fate, out_us=us + 1000)
+    return Packet(
+        us=us, length=1000, digest=digest, fate=fate, out_us=us + 1000 if fate == "ok" else None
+    )
 
 
 def test_times_are_since_the_first_packet_and_copies_count_once():
