@@ -58,7 +58,7 @@ lint: setup ## formatting and static checks of everything
 	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
 
 bench: setup ## speed of the engine
-	cargo bench
+	cargo bench $(TESTBED)
 
 clean: ## remove everything that was built or measured
 	cargo clean
