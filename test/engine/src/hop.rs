@@ -30,6 +30,8 @@ pub struct Scene {
     pub size: usize,
     /// Between two packets of a flow.
     pub gap: Nanos,
+    /// Between the starts of two flows.
+    pub stagger: Nanos,
     /// Share of packets to the clients that the hop loses.
     pub loss: f64,
     /// One way over the hop.
@@ -51,6 +53,7 @@ impl Default for Scene {
             packets: 3000,
             size: 1200,
             gap: 1200 * US,
+            stagger: 3 * MS,
             loss: 0.0,
             delay: MS,
             queue: None,
@@ -165,7 +168,7 @@ impl Simulation {
     fn plan(&mut self) {
         for n in 0..self.scene.flows {
             let flow = self.flow(n);
-            let start = Time::ZERO + SEC + 3 * MS * Nanos::from(n);
+            let start = Time::ZERO + SEC + self.scene.stagger * Nanos::from(n);
             let up = flow.datagram(Direction::Up, &long(V1, Long::Initial, 1200));
             self.at(start, Event::AtRouter(Direction::Up, up));
             for (kind, body) in [(Long::Initial, 1180), (Long::Handshake, 900)] {

@@ -47,6 +47,7 @@ fn scene() -> impl Strategy<Value = Scene> {
             packets,
             size: 200 + (seed % 1200) as usize,
             gap: gap * US,
+            stagger: 3 * MS,
             loss: f64::from(loss) / 1000.0,
             delay: delay * US,
             queue: queue.map(|(at, span)| (Time::ZERO + SEC + at * MS, span * MS)),

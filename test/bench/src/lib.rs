@@ -1,0 +1,4 @@
+//! What the benchmarks share.
+
+pub mod datagrams;
+pub mod load;
