@@ -1,0 +1,320 @@
+//! The control socket: one JSON request a line, one JSON answer a line.
+//!
+//! It is served beside the packet path by a thread of normal priority; whoever
+//! is slow here holds up nobody but other askers, and those for a second.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use log::LevelFilter;
+use pemi_engine::SEC;
+use serde_json::{Value, json};
+
+use crate::config::LEVELS;
+use crate::history;
+use crate::poll::{self, Interest};
+use crate::sched;
+
+/// Askers at a time.
+const MAX_CLIENTS: usize = 16;
+/// Bytes of a request line.
+const MAX_LINE: usize = 4096;
+/// An asker that says nothing for this long is sent away.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Flows told unless asked for more, and at most.
+const FLOWS: u64 = 20;
+const MAX_FLOWS: u64 = 1000;
+
+/// Status codes, as on ubus.
+pub const OK: u32 = 0;
+/// `UBUS_STATUS_INVALID_ARGUMENT`.
+pub const INVALID_ARGUMENT: u32 = 2;
+/// `UBUS_STATUS_METHOD_NOT_FOUND`.
+pub const METHOD_NOT_FOUND: u32 = 3;
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// All counters.
+    Status,
+    /// The flows with the most traffic.
+    Flows {
+        /// At most so many.
+        limit: usize,
+    },
+    /// The last seconds.
+    History {
+        /// So many.
+        seconds: usize,
+    },
+    /// Counters back to zero.
+    Reset,
+    /// Log more or less.
+    Log {
+        /// From now on.
+        level: LevelFilter,
+    },
+}
+
+/// Reads a request line; on error the code and what is wrong.
+pub fn request(line: &[u8]) -> Result<Request, (u32, String)> {
+    let invalid = |what: String| (INVALID_ARGUMENT, what);
+    let value: Value =
+        serde_json::from_slice(line).map_err(|e| invalid(format!("not JSON: {e}")))?;
+    let method = value["method"].as_str().ok_or_else(|| invalid("method is missing".into()))?;
+    let number = |name: &str, default: u64, most: u64| match &value[name] {
+        Value::Null => Ok(default as usize),
+        given => match given.as_u64().filter(|n| (1..=most).contains(n)) {
+            Some(n) => Ok(n as usize),
+            None => Err(invalid(format!("{name} {given} is not valid; allowed: 1 to {most}"))),
+        },
+    };
+    match method {
+        "status" => Ok(Request::Status),
+        "flows" => Ok(Request::Flows { limit: number("limit", FLOWS, MAX_FLOWS)? }),
+        "history" => {
+            Ok(Request::History { seconds: number("seconds", 120, history::SAMPLES as u64)? })
+        }
+        "reset" => Ok(Request::Reset),
+        "log" => match LEVELS.iter().find(|(name, _)| value["level"] == *name) {
+            Some((_, level)) => Ok(Request::Log { level: *level }),
+            None => Err(invalid(format!(
+                "level {} is not valid; allowed: error, warn, info, debug",
+                value["level"]
+            ))),
+        },
+        other => Err((METHOD_NOT_FOUND, format!("method '{other}' is not known"))),
+    }
+}
+
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    line: Vec<u8>,
+    last: Instant,
+}
+
+/// The listening socket and who is connected.
+#[derive(Debug)]
+pub struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+    clients: Vec<Client>,
+}
+
+impl Control {
+    /// Listens at `path`, for the owner only. A socket that a dead process left
+    /// there is replaced, one that answers is not.
+    pub fn open(path: &Path) -> io::Result<Control> {
+        if let Some(parent) = path.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+        }
+        if UnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another pemi answers there"));
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mask = sched::set_umask(0o177);
+        let listener = UnixListener::bind(path);
+        sched::set_umask(mask);
+        let listener = listener?;
+        listener.set_nonblocking(true)?;
+        Ok(Control { listener, path: path.into(), clients: Vec::new() })
+    }
+
+    /// What to wait for.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.listener.as_fd()).chain(self.clients.iter().map(|c| c.stream.as_fd()))
+    }
+
+    /// Serves whoever has something to say; `answer` gives the data for a
+    /// request.
+    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Result<Value, (u32, String)>) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.clients.len() < MAX_CLIENTS && stream.set_nonblocking(true).is_ok() {
+                self.clients.push(Client { stream, line: Vec::new(), last: Instant::now() });
+            }
+        }
+        self.clients.retain_mut(|client| {
+            client.last.elapsed() < SILENCE && client.serve(&mut answer).is_ok()
+        });
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // Gone already is fine.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Client {
+    /// An error ends the connection.
+    fn serve(
+        &mut self,
+        answer: &mut impl FnMut(Request) -> Result<Value, (u32, String)>,
+    ) -> io::Result<()> {
+        let mut chunk = [0; 1024];
+        loop {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(len) => self.line.extend(&chunk[..len]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            }
+            self.last = Instant::now();
+            while let Some(end) = self.line.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.line.drain(..=end).collect();
+                let reply = match request(&line).and_then(&mut *answer) {
+                    Ok(data) => json!({"status": OK, "data": data}),
+                    Err((status, error)) => json!({"status": status, "error": error}),
+                };
+                self.write(format!("{reply}\n").as_bytes())?;
+            }
+            if self.line.len() > MAX_LINE {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+    }
+
+    fn write(&mut self, mut data: &[u8]) -> io::Result<()> {
+        while !data.is_empty() {
+            match self.stream.write(data) {
+                Ok(len) => data = &data[len..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let mut interest = [Interest::write(&self.stream)];
+                    poll::wait(&mut interest, Some(SEC))?;
+                    if !interest[0].is_ready() {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Asks the daemon at `path`.
+pub fn ask(path: &Path, request: &Value) -> Result<Value, String> {
+    let failed = |what: &str, error: io::Error| format!("{}: {what}: {error}", path.display());
+    let mut stream = UnixStream::connect(path).map_err(|e| {
+        format!("{}: {e}; is the pemi service running? (service pemi status)", path.display())
+    })?;
+    let patience = Some(Duration::from_secs(5));
+    stream.set_read_timeout(patience).map_err(|e| failed("set-up", e))?;
+    stream.set_write_timeout(patience).map_err(|e| failed("set-up", e))?;
+    stream.write_all(format!("{request}\n").as_bytes()).map_err(|e| failed("asking", e))?;
+    let mut reply = Vec::new();
+    let mut chunk = [0; 4096];
+    while !reply.ends_with(b"\n") {
+        match stream.read(&mut chunk).map_err(|e| failed("no answer", e))? {
+            0 => return Err(format!("{}: the connection was closed", path.display())),
+            len => reply.extend(&chunk[..len]),
+        }
+    }
+    let reply: Value =
+        serde_json::from_slice(&reply).map_err(|e| format!("answer is not JSON: {e}"))?;
+    match reply["status"].as_u64() {
+        Some(0) => Ok(reply["data"].clone()),
+        _ => Err(format!(
+            "the daemon refused: {}",
+            reply["error"].as_str().unwrap_or("unknown error")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::thread;
+
+    #[test]
+    fn requests() {
+        assert_eq!(request(br#"{"method":"status"}"#), Ok(Request::Status));
+        assert_eq!(request(br#"{"method":"flows","limit":5}"#), Ok(Request::Flows { limit: 5 }));
+        assert_eq!(request(br#"{"method":"history"}"#), Ok(Request::History { seconds: 120 }));
+        assert_eq!(
+            request(br#"{"method":"log","level":"warn"}"#),
+            Ok(Request::Log { level: LevelFilter::Warn })
+        );
+        for (line, code, part) in [
+            ("{", INVALID_ARGUMENT, "not JSON"),
+            ("{}", INVALID_ARGUMENT, "method is missing"),
+            (r#"{"method":"flows","limit":0}"#, INVALID_ARGUMENT, "1 to 1000"),
+            (r#"{"method":"flows","limit":"x"}"#, INVALID_ARGUMENT, "1 to 1000"),
+            (r#"{"method":"history","seconds":601}"#, INVALID_ARGUMENT, "1 to 600"),
+            (r#"{"method":"log","level":"loud"}"#, INVALID_ARGUMENT, "error, warn"),
+            (r#"{"method":"reboot"}"#, METHOD_NOT_FOUND, "'reboot'"),
+        ] {
+            let (got, text) = request(line.as_bytes()).unwrap_err();
+            assert_eq!(got, code, "{line}");
+            assert!(text.contains(part), "{line}: {text}");
+        }
+    }
+
+    fn socket(name: &str) -> PathBuf {
+        std::env::temp_dir()
+            .join(format!("pemi-test-{}-{name}", std::process::id()))
+            .join("control.sock")
+    }
+
+    /// Serves until one whole connection has come and gone.
+    fn serve(mut control: Control) {
+        let mut seen = false;
+        while !seen || !control.clients.is_empty() {
+            let mut interests: Vec<Interest> =
+                control.descriptors().map(|fd| Interest::read(&fd)).collect();
+            poll::wait(&mut interests, None).unwrap();
+            control.serve(|request| match request {
+                Request::Status => Ok(json!({"big": "x".repeat(1 << 20)})),
+                _ => Err((INVALID_ARGUMENT, "no".into())),
+            });
+            seen |= !control.clients.is_empty();
+        }
+    }
+
+    #[test]
+    fn asks_and_answers() {
+        let path = socket("ask");
+        let server = thread::spawn({
+            let control = Control::open(&path).unwrap();
+            move || serve(control)
+        });
+        let stream = UnixStream::connect(&path).unwrap();
+        let answer = ask(&path, &json!({"method": "status"})).unwrap();
+        assert_eq!(answer["big"].as_str().unwrap().len(), 1 << 20);
+        assert!(ask(&path, &json!({"method": "reset"})).unwrap_err().contains("refused"));
+        // Two requests in one write, one of them broken.
+        (&stream).write_all(b"nonsense\n{\"method\":\"reboot\"}\n").unwrap();
+        let mut lines = BufReader::new(&stream).lines();
+        assert!(lines.next().unwrap().unwrap().contains("\"status\":2"));
+        assert!(lines.next().unwrap().unwrap().contains("\"status\":3"));
+        drop(lines);
+        drop(stream);
+        server.join().unwrap();
+        assert!(!path.exists(), "the socket goes with the daemon");
+        assert!(ask(&path, &json!({})).unwrap_err().contains("is the pemi service running?"));
+    }
+
+    #[test]
+    fn a_stale_socket_is_replaced_a_live_one_is_not() {
+        let path = socket("stale");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let control = Control::open(&path).unwrap();
+        assert_eq!(Control::open(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(control);
+    }
+}

@@ -1,0 +1,24 @@
+//! The daemon and command line of PEMI. All I/O lives here; what to do with the
+//! packets is the business of [`pemi_engine`].
+
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod control;
+pub mod direction;
+pub mod events;
+pub mod history;
+pub mod inject;
+pub mod logger;
+pub mod nfqueue;
+pub mod path;
+pub mod poll;
+pub mod probe;
+pub mod run;
+pub mod sched;
+pub mod show;
+pub mod signals;
+pub mod socket;
+pub mod status;
+pub mod udp;
+pub mod writer;

@@ -1,0 +1,297 @@
+//! The packet path: one thread for each queue, with an engine of its own.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
+
+use pemi_engine::{Action, Engine, FlowInfo, Handle, MS, Nanos, Stats, Time, Verdict};
+
+use crate::clock::now;
+use crate::config::Config;
+use crate::direction::Classifier;
+use crate::inject::Injector;
+use crate::nfqueue::message::{self, CHECKSUM_NOT_READY, GSO, Message, Packet};
+use crate::nfqueue::{BATCH, Inbox, Queue, Verdicts};
+use crate::poll::{self, Interest, Waker};
+use crate::probe::{self, Prober};
+use crate::writer::Item;
+use crate::{logger, sched, udp};
+
+/// A timer later than this goes before the next packet; otherwise the packet
+/// goes first: it may be the reply that the timer is waiting for.
+const OVERDUE: Nanos = 3 * MS / 10;
+/// Batches taken in a row before timers and commands get their turn.
+const ROUNDS: usize = 8;
+
+/// What a packet path is asked from outside. Answers go into the channels.
+#[derive(Debug)]
+pub enum Command {
+    /// Use these settings from now on.
+    Reload(Box<Config>),
+    /// Tell the counters.
+    Snapshot(Sender<Snapshot>),
+    /// Tell the flows with the most downstream bytes, at most so many.
+    Flows(usize, Sender<Vec<FlowInfo>>),
+    /// Counters back to zero.
+    Reset,
+    /// Release everything and end.
+    Stop,
+}
+
+/// The counters of one packet path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Snapshot {
+    /// Number of its queue.
+    pub queue: u16,
+    /// The engine's.
+    pub stats: Stats,
+    /// Copies that could not be sent.
+    pub inject_errors: u32,
+    /// Verdicts that the kernel refused.
+    pub verdict_errors: u32,
+    /// Echo probes.
+    pub probes: probe::Counters,
+}
+
+/// A packet path.
+#[derive(Debug)]
+pub struct Path {
+    queue: Queue,
+    inbox: Inbox,
+    verdicts: Verdicts,
+    engine: Engine,
+    classifier: Classifier,
+    injector: Injector,
+    prober: Prober,
+    commands: Receiver<Command>,
+    waker: Arc<Waker>,
+    events: SyncSender<Item>,
+    events_wanted: bool,
+    bypass_mark: u32,
+    verdict_errors: u32,
+}
+
+impl Path {
+    /// Opens everything for queue number `queue`.
+    pub fn open(
+        config: &Config,
+        queue: u16,
+        commands: Receiver<Command>,
+        waker: Arc<Waker>,
+        events: SyncSender<Item>,
+        events_wanted: bool,
+    ) -> io::Result<Path> {
+        let seed = RandomState::new().hash_one("flow table");
+        Ok(Path {
+            queue: Queue::bind(queue)?,
+            inbox: Inbox::new(),
+            verdicts: Verdicts::new(),
+            engine: Engine::new(config.engine(events_wanted), seed),
+            classifier: Classifier::new(&config.device, &config.port, now()),
+            injector: Injector::open(config.mark)?,
+            prober: Prober::open(config.mark)?,
+            commands,
+            waker,
+            events,
+            events_wanted,
+            bypass_mark: config.bypass_mark,
+            verdict_errors: 0,
+        })
+    }
+
+    /// Works until it is told to stop. An error means that the queue is gone.
+    pub fn run(mut self, realtime_priority: u8) -> io::Result<()> {
+        sched::exact_timers();
+        if realtime_priority > 0
+            && let Err(error) = sched::realtime(realtime_priority)
+        {
+            log::warn!(
+                "no real-time priority: {error}; repairs come late while the router is busy \
+                 (CAP_SYS_NICE is needed, or option realtime_priority 0) priority={realtime_priority}"
+            );
+        }
+        loop {
+            self.wait()?;
+            if self.obey().is_break() {
+                return self.finish();
+            }
+            while let Some(reply) = self.prober.receive(now()) {
+                self.engine.on_probe_reply(now(), reply.client, reply.rtt);
+            }
+            self.packets()?;
+            self.timers()?;
+            self.verdicts.flush(&self.queue)?;
+        }
+    }
+
+    fn wait(&self) -> io::Result<()> {
+        let mut interests: [Interest; 4] = [
+            Interest::read(&self.queue),
+            Interest::read(&*self.waker),
+            Interest::read(&self.queue),
+            Interest::read(&self.queue),
+        ];
+        let mut used = 2;
+        for (slot, socket) in interests[2..].iter_mut().zip(self.prober.sockets()) {
+            *slot = Interest::read(socket);
+            used += 1;
+        }
+        let timeout = self.engine.next_timeout().map(|at| at.since(now()));
+        poll::wait(&mut interests[..used], timeout)
+    }
+
+    /// Does what was asked for.
+    fn obey(&mut self) -> ControlFlow<()> {
+        self.waker.clear();
+        while let Ok(command) = self.commands.try_recv() {
+            // Whoever asked may have given up waiting.
+            match command {
+                Command::Reload(config) => {
+                    self.engine.set_config(now(), config.engine(self.events_wanted));
+                    self.classifier = Classifier::new(&config.device, &config.port, now());
+                    self.bypass_mark = config.bypass_mark;
+                    let _ = self.act();
+                }
+                Command::Snapshot(to) => {
+                    let _ = to.send(self.snapshot());
+                }
+                Command::Flows(limit, to) => {
+                    let mut flows: Vec<FlowInfo> = self.engine.flows(now()).collect();
+                    flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.bytes_down));
+                    flows.truncate(limit);
+                    let _ = to.send(flows);
+                }
+                Command::Reset => self.engine.reset(),
+                Command::Stop => return ControlFlow::Break(()),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            queue: self.queue.id(),
+            stats: self.engine.stats(now()),
+            inject_errors: self.injector.errors(),
+            verdict_errors: self.verdict_errors,
+            probes: self.prober.counters(),
+        }
+    }
+
+    /// Takes in what is waiting in the queue.
+    fn packets(&mut self) -> io::Result<()> {
+        for _ in 0..ROUNDS {
+            let count = self.inbox.fill(&self.queue)?;
+            for index in 0..count {
+                self.datagram(index)?;
+            }
+            self.verdicts.flush(&self.queue)?;
+            if count < BATCH {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// One datagram of the netlink socket, with one or more messages.
+    fn datagram(&mut self, index: usize) -> io::Result<()> {
+        let mut at = 0;
+        while let Some((message, next)) = message::next(self.inbox.datagram(index), at) {
+            at = next;
+            match message {
+                Message::Packet(packet) => self.packet(index, &packet)?,
+                Message::Answer(0) | Message::Other => {}
+                Message::Answer(_) => self.verdict_errors = self.verdict_errors.saturating_add(1),
+            }
+        }
+        Ok(())
+    }
+
+    fn packet(&mut self, index: usize, packet: &Packet) -> io::Result<()> {
+        let arrived = now();
+        if self.engine.next_timeout().is_some_and(|at| arrived.since(at) > OVERDUE) {
+            self.timers()?;
+        }
+        let bytes = &mut self.inbox.datagram(index)[packet.payload.clone()];
+        let found = udp::find(bytes);
+        let ports = found.as_ref().map(|datagram| datagram.ports);
+        let direction = self.classifier.direction(packet.indev, packet.outdev, ports, arrived);
+        let whole = !packet.truncated && packet.info & GSO == 0;
+        let (Some(direction), true) = (direction, whole) else {
+            return self.verdicts.accept(&self.queue, packet.id, None);
+        };
+        if packet.info & CHECKSUM_NOT_READY != 0
+            && let Some(datagram) = &found
+        {
+            // The copy has to be complete: no hardware will touch it.
+            udp::fill_checksum(bytes, datagram);
+        }
+        match self.engine.on_packet(arrived, direction, bytes, Handle(packet.id)) {
+            Verdict::Forward => self.verdicts.accept(&self.queue, packet.id, None)?,
+            Verdict::Bypass => {
+                let mark = packet.mark | self.bypass_mark;
+                self.verdicts.accept(&self.queue, packet.id, Some(mark))?;
+            }
+            Verdict::Hold => {}
+        }
+        self.act()
+    }
+
+    fn timers(&mut self) -> io::Result<()> {
+        let time = now();
+        if self.engine.next_timeout().is_some_and(|at| at <= time) {
+            self.engine.on_timeout(time);
+            self.act()?;
+        }
+        Ok(())
+    }
+
+    /// Carries out what the engine has decided, in its order.
+    fn act(&mut self) -> io::Result<()> {
+        while let Some(action) = self.engine.next_action() {
+            match action {
+                Action::Release(Handle(id)) => self.verdicts.accept(&self.queue, id, None)?,
+                Action::Inject { packet, .. } => {
+                    // The verdicts given so far come first on the wire.
+                    self.verdicts.flush(&self.queue)?;
+                    self.injector.send(packet);
+                }
+                Action::Probe { client } => self.prober.send(now(), client),
+                Action::Event(event) => {
+                    if let Err(TrySendError::Full(_)) = self.events.try_send(Item::Event(event)) {
+                        logger::count_dropped();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets everything go. Closing the queue makes the kernel drop what still
+    /// waits in it, so that is let go as well.
+    fn finish(&mut self) -> io::Result<()> {
+        let time: Time = now();
+        self.engine.release_all(time);
+        self.act()?;
+        self.verdicts.flush(&self.queue)?;
+        loop {
+            let count = self.inbox.fill(&self.queue)?;
+            if count == 0 {
+                break;
+            }
+            for index in 0..count {
+                let mut at = 0;
+                while let Some((message, next)) = message::next(self.inbox.datagram(index), at) {
+                    at = next;
+                    if let Message::Packet(packet) = message {
+                        self.verdicts.accept(&self.queue, packet.id, None)?;
+                    }
+                }
+            }
+            self.verdicts.flush(&self.queue)?;
+        }
+        Ok(())
+    }
+}

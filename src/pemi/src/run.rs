@@ -1,0 +1,384 @@
+//! `pemi run`: starts the packet paths and looks after them.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use log::LevelFilter;
+use pemi_engine::{FlowInfo, Nanos, Stats};
+use serde_json::{Value, json};
+
+use crate::cli::RunOptions;
+use crate::config::{self, Config, Mode};
+use crate::control::{Control, Request};
+use crate::history::History;
+use crate::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
+use crate::path::{Command, Path, Snapshot};
+use crate::poll::{self, Interest, Waker};
+use crate::signals::{Signal, Signals};
+use crate::writer::Writer;
+use crate::{direction, logger, sched, status};
+
+const STACK: usize = 256 << 10;
+/// A packet path answers within microseconds unless the machine stands still.
+const PATIENCE: Duration = Duration::from_millis(500);
+const MINUTE: u64 = 60;
+
+struct Worker {
+    queue: u16,
+    commands: Sender<Command>,
+    waker: Arc<Waker>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Worker {
+    fn tell(&self, command: Command) {
+        // A path that has ended is noticed by `Daemon::dead`.
+        let _ = self.commands.send(command);
+        self.waker.wake();
+    }
+
+    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {
+        let (to, from) = mpsc::channel();
+        self.tell(command(to));
+        from.recv_timeout(PATIENCE).ok()
+    }
+}
+
+struct Daemon {
+    options: RunOptions,
+    config: Config,
+    workers: Vec<Worker>,
+    history: History,
+    started: Instant,
+    /// What went wrong with the last reload.
+    complaints: Vec<String>,
+    /// Counters at the last line of totals.
+    told: Stats,
+    seconds: u64,
+}
+
+/// Runs until it is told to stop; the error is for standard error.
+pub fn run(options: RunOptions) -> Result<(), String> {
+    logger::init(options.log_level.unwrap_or(LevelFilter::Info));
+    let (config, warnings) = settings(&options)?;
+    logger::init(config.log_level);
+    warnings.iter().for_each(|warning| log::warn!("{warning}"));
+    if config.mode == Mode::Bridged {
+        return Err("option 'mode': bridged is not yet supported; use routed".into());
+    }
+    let mut signals = Signals::take().map_err(|e| format!("signals: {e}"))?;
+    let events = match &options.events {
+        Some(path) => Some(File::create(path).map_err(|e| format!("{}: {e}", path.display()))?),
+        None => None,
+    };
+    let events_wanted = events.is_some() || config.log_level >= LevelFilter::Info;
+    let mut control = Control::open(&config.control)
+        .map_err(|e| format!("option 'control': {}: {e}", config.control.display()))?;
+    let writer = Writer::start(events).map_err(|e| format!("writer thread: {e}"))?;
+    let ended = Arc::new(Waker::new().map_err(|e| format!("eventfd: {e}"))?);
+    let mut workers = Vec::new();
+    for queue in config.queue..=config.queue + (config.queues - 1) {
+        match start(&config, queue, &writer, events_wanted, &ended) {
+            Ok(worker) => workers.push(worker),
+            Err(error) => {
+                workers.drain(..).for_each(stop);
+                writer.stop();
+                return Err(error);
+            }
+        }
+    }
+    if let Err(error) = sched::lock_memory() {
+        log::debug!("memory is not locked: {error}");
+    }
+    log::info!(
+        "started version={} queue={} queues={} device={} port={}",
+        env!("CARGO_PKG_VERSION"),
+        config.queue,
+        config.queues,
+        if config.device.is_empty() { "any".into() } else { config.device.join(",") },
+        config.port.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+    );
+    for name in direction::absent(&config.device) {
+        log::warn!(
+            "device {name} does not exist yet; its packets are told apart by port until it comes"
+        );
+    }
+    let mut daemon = Daemon {
+        options,
+        config,
+        workers,
+        history: History::new(),
+        started: Instant::now(),
+        complaints: Vec::new(),
+        told: Stats::default(),
+        seconds: 0,
+    };
+    let result = daemon.serve(&mut signals, &mut control, &ended);
+    let last = status::total(&daemon.snapshots());
+    daemon.workers.drain(..).for_each(stop);
+    log::info!("stopped {}", totals(&last));
+    drop(control);
+    writer.stop();
+    result
+}
+
+/// The configuration: file, then flags.
+fn settings(options: &RunOptions) -> Result<(Config, Vec<String>), String> {
+    let (mut config, warnings) = match &options.config {
+        Some(file) => config::load(file).map_err(|error| error.lines(file).join("\n"))?,
+        None => (Config::default(), Vec::new()),
+    };
+    options.apply(&mut config);
+    Ok((config, warnings))
+}
+
+fn start(
+    config: &Config,
+    queue: u16,
+    writer: &Writer,
+    events_wanted: bool,
+    ended: &Arc<Waker>,
+) -> Result<Worker, String> {
+    let waker = Arc::new(Waker::new().map_err(|e| format!("eventfd: {e}"))?);
+    let (commands, receiver) = mpsc::channel();
+    let path = Path::open(config, queue, receiver, waker.clone(), writer.sender(), events_wanted)
+        .map_err(|error| explain(queue, &error))?;
+    let (priority, ended) = (config.realtime_priority, ended.clone());
+    let thread = thread::Builder::new()
+        .name(format!("pemi-queue-{queue}"))
+        .stack_size(STACK)
+        .spawn(move || {
+            let result = path.run(priority);
+            ended.wake();
+            result
+        })
+        .map_err(|e| format!("thread: {e}"))?;
+    Ok(Worker { queue, commands, waker, thread })
+}
+
+/// Why a queue cannot be had, in words that help.
+fn explain(queue: u16, error: &io::Error) -> String {
+    let likely = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "CAP_NET_ADMIN and CAP_NET_RAW are needed: run as root or give them"
+        }
+        Some(libc::EBUSY | libc::EEXIST) => {
+            "another program has it: is another pemi running? (option queue)"
+        }
+        Some(libc::EPROTONOSUPPORT | libc::EOPNOTSUPP | libc::ENOENT | libc::EINVAL) => {
+            "the kernel has no NFQUEUE support: install kmod-nft-queue"
+        }
+        _ => "see the kernel log",
+    };
+    format!("queue {queue}: {error}: {likely}")
+}
+
+fn stop(worker: Worker) {
+    worker.tell(Command::Stop);
+    // Errors were told when they were noticed.
+    let _ = worker.thread.join();
+}
+
+fn totals(s: &Stats) -> String {
+    format!(
+        "packets_down={} packets_up={} flows={} inferred={} repaired={} upstream={} congestion={} resent={} held={} late={}",
+        s.packets_down,
+        s.packets_up,
+        s.flows_active,
+        s.losses_inferred,
+        s.losses_repaired,
+        s.losses_upstream,
+        s.losses_congestion,
+        s.resent_packets,
+        s.concealed_held,
+        s.concealed_late
+    )
+}
+
+impl Daemon {
+    fn serve(
+        &mut self,
+        signals: &mut Signals,
+        control: &mut Control,
+        ended: &Waker,
+    ) -> Result<(), String> {
+        let second = Duration::from_secs(1);
+        let mut next = Instant::now() + second;
+        loop {
+            let mut interests = vec![Interest::read(signals), Interest::read(ended)];
+            interests.extend(control.descriptors().map(|fd| Interest::read(&fd.as_fd())));
+            let wait = next.saturating_duration_since(Instant::now());
+            poll::wait(&mut interests, Some(wait.as_nanos() as Nanos))
+                .map_err(|e| format!("poll: {e}"))?;
+            while let Some(signal) = signals.pending() {
+                match signal {
+                    Signal::Stop => return Ok(()),
+                    Signal::Reload => self.reload(),
+                }
+            }
+            if let Some(queue) = self.dead() {
+                return Err(format!(
+                    "queue {queue} is gone; packets pass unhelped until the service restarts"
+                ));
+            }
+            control.serve(|request| self.answer(request));
+            if Instant::now() >= next {
+                next += second;
+                if next < Instant::now() {
+                    // The machine stood still; samples of that time are gone.
+                    next = Instant::now() + second;
+                }
+                self.tick();
+            }
+        }
+    }
+
+    /// A queue whose thread has ended by itself.
+    fn dead(&mut self) -> Option<u16> {
+        let at = self.workers.iter().position(|worker| worker.thread.is_finished())?;
+        let worker = self.workers.remove(at);
+        match worker.thread.join() {
+            Ok(Err(error)) => log::error!("queue {}: {error}", worker.queue),
+            _ => log::error!("queue {}: its thread ended", worker.queue),
+        }
+        Some(worker.queue)
+    }
+
+    fn snapshots(&self) -> Vec<Snapshot> {
+        self.workers.iter().filter_map(|worker| worker.ask(Command::Snapshot)).collect()
+    }
+
+    fn tick(&mut self) {
+        let total = status::total(&self.snapshots());
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.history.sample(unix, &total);
+        self.seconds += 1;
+        let packets = |s: &Stats| s.packets_down + s.packets_up;
+        if self.seconds.is_multiple_of(MINUTE) && packets(&total) != packets(&self.told) {
+            log::info!("totals {}", totals(&total));
+            self.told = total;
+        }
+    }
+
+    fn reload(&mut self) {
+        match settings(&self.options) {
+            Ok((config, warnings)) => {
+                warnings.iter().for_each(|warning| log::warn!("{warning}"));
+                self.complaints = self.fixed(&config);
+                self.complaints.iter().for_each(|complaint| log::warn!("{complaint}"));
+                log::set_max_level(config.log_level);
+                for worker in &self.workers {
+                    worker.tell(Command::Reload(Box::new(config.clone())));
+                }
+                self.config = config;
+                log::info!("configuration read again; flows kept");
+            }
+            Err(error) => {
+                self.complaints = error.lines().map(str::to_string).collect();
+                self.complaints
+                    .iter()
+                    .for_each(|line| log::error!("{line}; the last good configuration stays"));
+            }
+        }
+    }
+
+    /// Options that a reload cannot change.
+    fn fixed(&self, new: &Config) -> Vec<String> {
+        let old = &self.config;
+        [
+            ("queue", old.queue == new.queue),
+            ("queues", old.queues == new.queues),
+            ("mark", old.mark == new.mark),
+            ("mode", old.mode == new.mode),
+            ("control", old.control == new.control),
+            ("realtime_priority", old.realtime_priority == new.realtime_priority),
+        ]
+        .into_iter()
+        .filter(|(_, same)| !same)
+        .map(|(option, _)| format!("option '{option}' takes effect when the service is restarted"))
+        .collect()
+    }
+
+    fn answer(&self, request: Request) -> Result<Value, (u32, String)> {
+        match request {
+            Request::Status => Ok(self.status()),
+            Request::Flows { limit } => {
+                let mut flows: Vec<FlowInfo> = self
+                    .workers
+                    .iter()
+                    .filter_map(|worker| worker.ask(|to| Command::Flows(limit, to)))
+                    .flatten()
+                    .collect();
+                flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.bytes_down));
+                flows.truncate(limit);
+                Ok(json!({"flows": status::flows(&flows)}))
+            }
+            Request::History { seconds } => Ok(json!({"history": self.history.json(seconds)})),
+            Request::Reset => {
+                self.workers.iter().for_each(|worker| worker.tell(Command::Reset));
+                Ok(json!({}))
+            }
+            Request::Log { level } => {
+                log::set_max_level(level);
+                Ok(json!({}))
+            }
+        }
+    }
+
+    fn status(&self) -> Value {
+        let paths = self.snapshots();
+        let table = fs::read_to_string(KERNEL_TABLE).unwrap_or_default();
+        let kernel: Vec<KernelCounters> = paths
+            .iter()
+            .map(|path| kernel_counters(&table, path.queue).unwrap_or_default())
+            .collect();
+        let mut errors = self.complaints.clone();
+        errors.extend(
+            direction::absent(&self.config.device)
+                .map(|name| format!("device {name} does not exist")),
+        );
+        if paths.len() < self.workers.len() {
+            errors.push("a packet queue does not answer".into());
+        }
+        let mode = if self.config.mode == Mode::Routed { "routed" } else { "bridged" };
+        let uptime_s = self.started.elapsed().as_secs();
+        let log_dropped = logger::dropped();
+        status::status(&status::Facts {
+            uptime_s,
+            mode,
+            paths: &paths,
+            kernel: &kernel,
+            log_dropped,
+            errors,
+        })
+    }
+}
+
+/// `pemi check`: reads a file and explains.
+pub fn check(file: &std::path::Path, as_json: bool) -> Result<(), String> {
+    match config::load(file) {
+        Ok((config, warnings)) if as_json => {
+            println!("{}", json!({"ok": true, "warnings": warnings, "config": config.to_json()}));
+            Ok(())
+        }
+        Ok((config, warnings)) => {
+            println!("{}: OK", file.display());
+            warnings.iter().for_each(|warning| println!("warning: {warning}"));
+            if let Value::Object(options) = config.to_json() {
+                options.iter().for_each(|(name, value)| println!("  {name} = {value}"));
+            }
+            Ok(())
+        }
+        Err(error) if as_json => {
+            println!("{}", json!({"ok": false, "errors": error.lines(file)}));
+            Err(String::new())
+        }
+        Err(error) => Err(error.lines(file).join("\n")),
+    }
+}

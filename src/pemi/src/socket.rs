@@ -1,0 +1,148 @@
+//! Thin wrappers of the socket calls that the standard library lacks.
+
+use std::ffi::{CStr, c_int};
+use std::io;
+use std::mem;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Which buffer of a socket.
+#[derive(Clone, Copy, Debug)]
+pub enum Buffer {
+    /// Towards us.
+    Receive,
+    /// Away from us.
+    Send,
+}
+
+/// A raw socket that never blocks.
+pub fn raw(family: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no pointers; the result is checked.
+    let fd = unsafe { libc::socket(family, kind, protocol) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor that nobody else knows.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets an option whose value is one or more 32-bit numbers.
+pub fn set_option(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &[u32]) -> io::Result<()> {
+    // SAFETY: pointer and length are those of a live slice.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            value.as_ptr().cast(),
+            mem::size_of_val(value) as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Makes a buffer this large if permitted, else as large as permitted.
+pub fn set_buffer(fd: BorrowedFd<'_>, which: Buffer, bytes: u32) {
+    let (force, plain) = match which {
+        Buffer::Receive => (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        Buffer::Send => (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    };
+    if set_option(fd, libc::SOL_SOCKET, force, &[bytes]).is_err() {
+        // The kernel caps the value instead of refusing it.
+        let _ = set_option(fd, libc::SOL_SOCKET, plain, &[bytes]);
+    }
+}
+
+/// Sends to an address without a port.
+pub fn send_to(fd: BorrowedFd<'_>, data: &[u8], to: IpAddr) -> io::Result<()> {
+    // SAFETY: a plain C struct for which all zeroes is valid.
+    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let len = match to {
+        IpAddr::V4(address) => {
+            let target = (&raw mut storage).cast::<libc::sockaddr_in>();
+            // SAFETY: sockaddr_storage has room and alignment for every address.
+            unsafe {
+                (*target).sin_family = libc::AF_INET as libc::sa_family_t;
+                (*target).sin_addr.s_addr = u32::from_ne_bytes(address.octets());
+            }
+            mem::size_of::<libc::sockaddr_in>()
+        }
+        IpAddr::V6(address) => {
+            let target = (&raw mut storage).cast::<libc::sockaddr_in6>();
+            // SAFETY: as above.
+            unsafe {
+                (*target).sin6_family = libc::AF_INET6 as libc::sa_family_t;
+                (*target).sin6_addr.s6_addr = address.octets();
+            }
+            mem::size_of::<libc::sockaddr_in6>()
+        }
+    };
+    // SAFETY: data and address are live for the call, the lengths are theirs.
+    let sent = unsafe {
+        libc::sendto(
+            fd.as_raw_fd(),
+            data.as_ptr().cast(),
+            data.len(),
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            (&raw const storage).cast(),
+            len as libc::socklen_t,
+        )
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Takes one datagram and tells its sender; does not wait.
+pub fn receive_from(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, IpAddr)> {
+    // SAFETY: a plain C struct for which all zeroes is valid.
+    let mut storage: libc::sockaddr_storage = unsafe { mem::zeroed() };
+    let mut len = mem::size_of_val(&storage) as libc::socklen_t;
+    // SAFETY: buffer and address are live and writable, the lengths are theirs.
+    let got = unsafe {
+        libc::recvfrom(
+            fd.as_raw_fd(),
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT,
+            (&raw mut storage).cast(),
+            &raw mut len,
+        )
+    };
+    let got = usize::try_from(got).map_err(|_| io::Error::last_os_error())?;
+    let from = match c_int::from(storage.ss_family) {
+        libc::AF_INET => {
+            // SAFETY: the family says which address the kernel has written.
+            let address =
+                unsafe { (*(&raw const storage).cast::<libc::sockaddr_in>()).sin_addr.s_addr };
+            Ipv4Addr::from(address.to_ne_bytes()).into()
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let address =
+                unsafe { (*(&raw const storage).cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr };
+            Ipv6Addr::from(address).into()
+        }
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    };
+    Ok((got, from))
+}
+
+/// The index of a network interface, if it exists.
+pub fn interface_index(name: &CStr) -> Option<u32> {
+    // SAFETY: a string that ends with a zero byte.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index != 0).then_some(index)
+}
+
+/// The descriptor of `owner` for as long as `owner` lives.
+pub fn borrow(owner: &impl AsRawFd) -> BorrowedFd<'_> {
+    // SAFETY: the owner keeps the descriptor open and outlives the borrow.
+    unsafe { BorrowedFd::borrow_raw(owner.as_raw_fd()) }
+}
+
+/// The bytes of a slice of words, in the byte order of the machine.
+pub fn bytes_of(words: &[u32]) -> &[u8] {
+    // SAFETY: u32 has no padding and u8 no alignment; the length is the same
+    // memory counted in bytes.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), mem::size_of_val(words)) }
+}

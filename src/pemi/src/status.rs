@@ -1,0 +1,155 @@
+//! What the daemon tells of itself: the answers of the control socket.
+
+use pemi_engine::{FlowInfo, SEC, Stats};
+use serde_json::{Value, json};
+
+use crate::nfqueue::KernelCounters;
+use crate::path::Snapshot;
+
+/// Everything that `status` is made of.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// Seconds since the start.
+    pub uptime_s: u64,
+    /// "routed" or "bridged".
+    pub mode: &'static str,
+    /// One for each queue.
+    pub paths: &'a [Snapshot],
+    /// The kernel's counters of the same queues.
+    pub kernel: &'a [KernelCounters],
+    /// Log lines and events dropped.
+    pub log_dropped: u32,
+    /// What the user should know.
+    pub errors: Vec<String>,
+}
+
+/// Sums the counters of several engines; of the gauges that cannot be summed,
+/// the largest.
+pub fn total<'a>(paths: impl IntoIterator<Item = &'a Snapshot>) -> Stats {
+    paths.into_iter().fold(Stats::default(), |mut sum, path| {
+        let s = &path.stats;
+        sum.packets_down += s.packets_down;
+        sum.packets_up += s.packets_up;
+        sum.packets_quic += s.packets_quic;
+        sum.packets_other += s.packets_other;
+        sum.packets_malformed += s.packets_malformed;
+        sum.bytes_down += s.bytes_down;
+        sum.bytes_up += s.bytes_up;
+        sum.flows_active += s.flows_active;
+        sum.flows_protected += s.flows_protected;
+        sum.flows_bypassed += s.flows_bypassed;
+        sum.flows_evicted += s.flows_evicted;
+        sum.losses_inferred += s.losses_inferred;
+        sum.losses_repaired += s.losses_repaired;
+        sum.losses_upstream += s.losses_upstream;
+        sum.losses_congestion += s.losses_congestion;
+        sum.resent_packets += s.resent_packets;
+        sum.resent_bytes += s.resent_bytes;
+        sum.resent_limited += s.resent_limited;
+        sum.concealed_gaps += s.concealed_gaps;
+        sum.concealed_held += s.concealed_held;
+        sum.concealed_late += s.concealed_late;
+        sum.held_now += s.held_now;
+        sum.local_rtt_us_p50 = sum.local_rtt_us_p50.max(s.local_rtt_us_p50);
+        sum.local_rtt_us_p99 = sum.local_rtt_us_p99.max(s.local_rtt_us_p99);
+        sum.cache_bytes += s.cache_bytes;
+        sum.cache_limit += s.cache_limit;
+        sum
+    })
+}
+
+/// The answer to `status`.
+pub fn status(facts: &Facts<'_>) -> Value {
+    let s = total(facts.paths);
+    let queues: Vec<Value> = facts
+        .paths
+        .iter()
+        .zip(facts.kernel)
+        .map(|(path, kernel)| {
+            json!({"id": path.queue, "packets": path.stats.packets_down + path.stats.packets_up,
+                "kernel_dropped": kernel.kernel_dropped, "user_dropped": kernel.user_dropped,
+                "verdict_errors": path.verdict_errors})
+        })
+        .collect();
+    let sum = |of: fn(&Snapshot) -> u32| facts.paths.iter().map(of).fold(0u32, u32::saturating_add);
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_s": facts.uptime_s,
+        "mode": facts.mode,
+        "queues": queues,
+        "packets": {"down": s.packets_down, "up": s.packets_up, "quic": s.packets_quic,
+            "other": s.packets_other, "malformed": s.packets_malformed},
+        "bytes": {"down": s.bytes_down, "up": s.bytes_up},
+        "flows": {"active": s.flows_active, "protected": s.flows_protected,
+            "bypassed": s.flows_bypassed, "evicted": s.flows_evicted},
+        "losses": {"inferred": s.losses_inferred, "repaired": s.losses_repaired,
+            "upstream": s.losses_upstream, "congestion": s.losses_congestion},
+        "resent": {"packets": s.resent_packets, "bytes": s.resent_bytes, "limited": s.resent_limited,
+            "errors": sum(|p| p.inject_errors)},
+        "concealed": {"gaps": s.concealed_gaps, "held": s.concealed_held, "late": s.concealed_late,
+            "now": s.held_now},
+        "local_rtt_us": {"p50": s.local_rtt_us_p50, "p99": s.local_rtt_us_p99},
+        "probes": {"sent": sum(|p| p.probes.sent), "answered": sum(|p| p.probes.answered),
+            "errors": sum(|p| p.probes.errors)},
+        "cache": {"bytes": s.cache_bytes, "limit": s.cache_limit},
+        "log": {"dropped": facts.log_dropped},
+        "sidekick": {"sessions": 0, "quacks": 0},
+        "errors": facts.errors,
+    })
+}
+
+/// The answer to `flows`.
+pub fn flows(flows: &[FlowInfo]) -> Value {
+    flows
+        .iter()
+        .map(|flow| {
+            let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
+            json!({
+                "client": flow.client.to_string(),
+                "server": flow.server.to_string(),
+                "age_s": flow.age / SEC,
+                "bytes_down": flow.bytes_down,
+                "packets_down": flow.packets_down,
+                "local_rtt_us": flow.local_rtt / 1000,
+                "loss_percent": (loss * 100.0).round() / 100.0,
+                "inferred": flow.inferred,
+                "repaired": flow.repaired,
+                "resent": flow.resent,
+                "state": flow.state.name(),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_queues_are_summed() {
+        let path = |queue, down| Snapshot {
+            queue,
+            stats: Stats { packets_down: down, local_rtt_us_p50: down, ..Stats::default() },
+            inject_errors: 1,
+            ..Snapshot::default()
+        };
+        let facts = Facts {
+            uptime_s: 7,
+            mode: "routed",
+            paths: &[path(5, 10), path(6, 20)],
+            kernel: &[
+                KernelCounters { kernel_dropped: 3, ..KernelCounters::default() },
+                KernelCounters::default(),
+            ],
+            log_dropped: 0,
+            errors: vec!["something".into()],
+        };
+        let status = status(&facts);
+        assert_eq!(status["packets"]["down"], 30);
+        assert_eq!(status["local_rtt_us"]["p50"], 20);
+        assert_eq!(status["resent"]["errors"], 2);
+        assert_eq!(status["queues"][0]["kernel_dropped"], 3);
+        assert_eq!(status["queues"][1]["id"], 6);
+        assert_eq!(status["errors"][0], "something");
+    }
+}

@@ -1,0 +1,99 @@
+//! The thread that writes log lines and event files. Whoever has something to
+//! write hands it over without waiting; what does not fit is dropped and
+//! counted ([`crate::logger::dropped`]).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use pemi_engine::Event;
+
+use crate::{events, logger};
+
+/// Items that may wait.
+const BACKLOG: usize = 2048;
+const STACK: usize = 128 << 10;
+/// How long the last lines may take when the daemon stops; whoever reads
+/// standard error may have stopped doing so.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Something to write.
+#[derive(Debug)]
+pub enum Item {
+    /// A log line with its newline.
+    Line(String),
+    /// An event of the engine.
+    Event(Event),
+    /// Finish.
+    Stop,
+}
+
+/// The writer.
+#[derive(Debug)]
+pub struct Writer {
+    sender: SyncSender<Item>,
+    finished: Receiver<()>,
+}
+
+impl Writer {
+    /// Starts the thread; events go to `file`, too, if there is one.
+    pub fn start(file: Option<File>) -> io::Result<Writer> {
+        let (sender, items) = mpsc::sync_channel(BACKLOG);
+        let (done, finished) = mpsc::channel();
+        thread::Builder::new().name("pemi-writer".into()).stack_size(STACK).spawn(move || {
+            write(&items, file.map(BufWriter::new));
+            let _ = done.send(());
+        })?;
+        logger::hand_over(sender.clone());
+        Ok(Writer { sender, finished })
+    }
+
+    /// Where to hand things over.
+    pub fn sender(&self) -> SyncSender<Item> {
+        self.sender.clone()
+    }
+
+    /// Writes what is still waiting and ends the thread.
+    pub fn stop(self) {
+        // The backlog may be full of lines that nobody takes.
+        if self.sender.try_send(Item::Stop).is_ok() {
+            let _ = self.finished.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+fn write(items: &Receiver<Item>, mut file: Option<BufWriter<File>>) {
+    let mut lines = String::new();
+    while let Ok(first) = items.recv() {
+        let mut stop = false;
+        for item in std::iter::once(first).chain(items.try_iter()) {
+            match item {
+                Item::Line(line) => lines.push_str(&line),
+                Item::Event(event) => write_event(&event, &mut lines, &mut file),
+                Item::Stop => stop = true,
+            }
+        }
+        let _ = io::stderr().write_all(lines.as_bytes());
+        lines.clear();
+        if let Some(Err(error)) = file.as_mut().map(Write::flush) {
+            file = None;
+            let _ = writeln!(io::stderr(), "ERROR event file given up: {error}");
+        }
+        if stop {
+            return;
+        }
+    }
+}
+
+fn write_event(event: &Event, lines: &mut String, file: &mut Option<BufWriter<File>>) {
+    let level = events::level(event.kind);
+    if level <= log::max_level() {
+        lines.push_str(&format!("{level} {}\n", events::Text(event)));
+    }
+    if let Some(file) = file {
+        // A failure is told by the flush that follows.
+        let _ = writeln!(file, "{}", events::json(event));
+    }
+}
