@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Speed of the engine and of a whole router with it, as one JSON object.
+
+The object goes to standard output, everything else to standard error.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from net import QUEUE, Lab, Problem, rss_kib
+
+HERE = Path(__file__).resolve().parent
+TESTBED = HERE.parent
+ROOT = TESTBED.parent
+LOADS = ("bulk", "flows-100", "flows-1000", "lossy")
+# Passes of the loads under callgrind, with and without those that count.
+PASSES = (2, 4)
+FLOWS = 100
+MEMORY_FLOWS = 1000
+BARS = {
+    "engine_ns_per_packet": 400,
+    "pemi_to_accept_all": 0.8,
+    "rss_kib": 12 * 1024,
+}
+
+
+def say(text: str) -> None:
+    """Tell people what is going on."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def target(workspace: Path) -> Path:
+    """Give cargo's target directory of a workspace."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", workspace / "target"))
+
+
+def cargo(*args: str) -> None:
+    """Run cargo in the testbed; what it prints goes to standard error."""
+    manifest = ["--manifest-path", str(TESTBED / "Cargo.toml")]
+    command = ["cargo", args[0], *manifest, *args[1:]]
+    if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
+        raise Problem(f"{' '.join(command)} failed")
+
+
+def engine_time() -> dict:
+    """Measure the engine with criterion."""
+    cargo("bench", "-p", "pemi-bench", "--bench", "engine")
+    scenarios = {}
+    for load in LOADS:
+        folder = target(TESTBED) / "criterion" / "engine" / load / "new"
+        mean = json.loads((folder / "estimates.json").read_text())["mean"]["point_estimate"]
+        packets = json.loads((folder / "benchmark.json").read_text())["throughput"]["Elements"]
+        scenarios[load] = round(mean / packets, 1)
+    mean = round(statistics.mean(scenarios.values()), 1)
+    return {"engine_ns_per_packet": mean, "engine_ns_per_packet_by_load": scenarios}
+
+
+def engine_counts(binaries: Path) -> dict:
+    """Count the engine's instructions and the heap that its flows take."""
+    load = str(binaries / "engine-load")
+    run = [load, "memory", str(MEMORY_FLOWS)]
+    result = {"engine_bytes_per_flow": int(subprocess.check_output(run))}
+    if shutil.which("valgrind") is None:
+        raise Problem("engine_instructions_per_packet: valgrind is missing")
+    packets = int(subprocess.check_output([load, "packets"]))
+    totals = []
+    with tempfile.TemporaryDirectory() as folder:
+        for passes in PASSES:
+            out = Path(folder) / f"callgrind.{passes}"
+            say(f"callgrind: {passes} passes of {packets} packets")
+            subprocess.run(
+                ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "-q",
+                 load, "run", str(passes)],
+                stdout=sys.stderr, check=True,
+            )  # fmt: skip
+            found = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
+            if found is None:
+                raise Problem("callgrind wrote no totals")
+            totals.append(int(found.group(1)))
+    counted = packets * (PASSES[1] - PASSES[0])
+    result["engine_instructions_per_packet"] = round((totals[1] - totals[0]) / counted, 1)
+    return result
+
+
+def router(binaries: Path, pemi: Path, rounds: int, seconds: float) -> dict:
+    """Measure a router: kernel alone, accept-all program, pemi; in turns."""
+    traffic = binaries / "traffic"
+    rates: dict[str, list[float]] = {"kernel": [], "accept_all": [], "pemi": []}
+    seen: dict[str, list[float]] = {"accept_all": [], "pemi": []}
+    with Lab() as lab, tempfile.TemporaryDirectory() as folder:
+        control = str(Path(folder) / "control")
+        programs = {
+            "accept_all": [str(binaries / "accept-all"), QUEUE],
+            "pemi": [str(pemi), "run", "--queue", QUEUE, "--port", "443", "--control", control],
+        }
+
+        def through(name: str, flows: int, at_end) -> float:
+            with lab.program(*programs[name]) as process, lab.queued():
+                return lab.traffic(traffic, flows, seconds, lambda: at_end(process))
+
+        for turn in range(rounds):
+            rates["kernel"].append(lab.traffic(traffic, FLOWS, seconds))
+            for name in programs:
+                queued = []
+                rate = through(name, FLOWS, lambda _, q=queued: q.append(lab.queue_packets()))
+                rates[name].append(rate)
+                seen[name].extend(queued)
+            say(f"round {turn + 1}: " + ", ".join(f"{n} {r[-1]:.0f}" for n, r in rates.items()))
+        memory: list[int] = []
+        through("pemi", MEMORY_FLOWS, lambda process: memory.append(rss_kib(process.pid)))
+    medians = {name: round(statistics.median(values)) for name, values in rates.items()}
+    return {
+        "router_packets_per_second": medians,
+        "router_rounds": rates,
+        "router_packets_queued": {n: statistics.median(v) for n, v in seen.items()},
+        "pemi_to_accept_all": round(medians["pemi"] / medians["accept_all"], 3),
+        "rss_kib": memory[0],
+    }
+
+
+def verdicts(result: dict) -> dict:
+    """Compare figures with what is promised of them."""
+    meets = {}
+    for name, bar in BARS.items():
+        if name in result:
+            good = result[name] >= bar if name == "pemi_to_accept_all" else result[name] <= bar
+            meets[name] = {"bar": bar, "met": good}
+    return meets
+
+
+def main() -> int:
+    """Measure everything; what cannot be measured is named under "missing"."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=5, help="turns of the router part")
+    parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
+    parser.add_argument("--pemi", type=Path, default=target(ROOT) / "release" / "pemi")
+    parser.add_argument("--only", choices=("time", "counts", "router"), help="one part")
+    args = parser.parse_args()
+    binaries = target(TESTBED) / "release"
+    parts = {
+        "time": engine_time,
+        "counts": lambda: engine_counts(binaries),
+        "router": lambda: router(binaries, args.pemi, args.rounds, args.seconds),
+    }
+    result, missing = {}, []
+    cargo("build", "--release", "-p", "pemi-bench")
+    for name, part in parts.items():
+        if args.only in (None, name):
+            try:
+                if name == "router" and not args.pemi.exists():
+                    raise Problem(f"{args.pemi} is missing: build it with `cargo build --release`")
+                result |= part()
+            except (Problem, subprocess.CalledProcessError) as problem:
+                say(f"{name}: {problem}")
+                missing.append(f"{name}: {problem}")
+    result |= {"bars": verdicts(result), "missing": missing, "cores": os.cpu_count()}
+    print(json.dumps(result, indent=2))
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
