@@ -57,7 +57,7 @@ def parse(arguments: list[str] | None = None) -> Plan:
             rt=options.rt,
             pemi_options=tuple(options.pemi_options.split()),
             kill_daemon_after_s=options.kill_daemon_after,
-            programs=Programs(),
+            programs=Programs(pemi=options.pemi_program),
         )
         for load in loads
         for seed in range(options.loss_seed, options.loss_seed + options.seeds)
@@ -146,6 +146,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     runs.add_argument(
         "--pemi-options", default="", metavar="WORDS", help="more options for `pemi run`"
+    )
+    runs.add_argument(
+        "--pemi-program",
+        type=Path,
+        metavar="FILE",
+        default=Programs.pemi,
+        help="another build of the daemon than this one's",
     )
     runs.add_argument(
         "--kill-daemon-after", type=float, metavar="S", help="SIGKILL the daemon in mid-run"
