@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from net import QUEUE, Lab, Problem, rss_kib
+from net import QUEUE, Lab, Problem, check, rss_kib
 
 HERE = Path(__file__).resolve().parent
 TESTBED = HERE.parent
@@ -95,6 +95,7 @@ def router(binaries: Path, pemi: Path, rounds: int, seconds: float) -> dict:
     traffic = binaries / "traffic"
     rates: dict[str, list[float]] = {"kernel": [], "accept_all": [], "pemi": []}
     seen: dict[str, list[float]] = {"accept_all": [], "pemi": []}
+    statuses: list[dict] = []
     with Lab() as lab, tempfile.TemporaryDirectory() as folder:
         control = str(Path(folder) / "control")
         programs = {
@@ -106,13 +107,22 @@ def router(binaries: Path, pemi: Path, rounds: int, seconds: float) -> dict:
             with lab.program(*programs[name]) as process, lab.queued():
                 return lab.traffic(traffic, flows, seconds, lambda: at_end(process))
 
+        def recognised() -> dict:
+            out = check(str(pemi), "status", "--json", "--control", control)
+            status = json.loads(out)
+            if status["flows"]["protected"] < FLOWS:
+                raise Problem(f"pemi protects {status['flows']['protected']} of {FLOWS} flows")
+            return status
+
+        def at_end(name: str) -> None:
+            seen[name].append(lab.queue_packets())
+            if name == "pemi":
+                statuses.append(recognised())
+
         for turn in range(rounds):
             rates["kernel"].append(lab.traffic(traffic, FLOWS, seconds))
             for name in programs:
-                queued = []
-                rate = through(name, FLOWS, lambda _, q=queued: q.append(lab.queue_packets()))
-                rates[name].append(rate)
-                seen[name].extend(queued)
+                rates[name].append(through(name, FLOWS, lambda _, n=name: at_end(n)))
             say(f"round {turn + 1}: " + ", ".join(f"{n} {r[-1]:.0f}" for n, r in rates.items()))
         memory: list[int] = []
         through("pemi", MEMORY_FLOWS, lambda process: memory.append(rss_kib(process.pid)))
@@ -121,6 +131,7 @@ def router(binaries: Path, pemi: Path, rounds: int, seconds: float) -> dict:
         "router_packets_per_second": medians,
         "router_rounds": rates,
         "router_packets_queued": {n: statistics.median(v) for n, v in seen.items()},
+        "router_pemi": {part: statuses[-1][part] for part in ("packets", "losses", "resent")},
         "pemi_to_accept_all": round(medians["pemi"] / medians["accept_all"], 3),
         "rss_kib": memory[0],
     }
@@ -151,7 +162,7 @@ def main() -> int:
         "router": lambda: router(binaries, args.pemi, args.rounds, args.seconds),
     }
     result, missing = {}, []
-    cargo("build", "--release", "-p", "pemi-bench")
+    cargo("build", "--profile", "bench", "-p", "pemi-bench")
     for name, part in parts.items():
         if args.only in (None, name):
             try:

@@ -142,8 +142,13 @@ pub fn short(connection: u64, number: u64, len: usize) -> Vec<u8> {
     Random(connection ^ number << 20).fill(&mut p);
     p[0] = 0x40 | (p[0] & 0x3f);
     p[1..9].copy_from_slice(&connection.to_be_bytes());
-    p[NUMBER_AT..NUMBER_AT + 8].copy_from_slice(&number.to_be_bytes());
+    set_number(&mut p, number);
     p
+}
+
+/// Gives a packet of [`short`] another number.
+pub fn set_number(payload: &mut [u8], number: u64) {
+    payload[NUMBER_AT..NUMBER_AT + 8].copy_from_slice(&number.to_be_bytes());
 }
 
 /// The number in a packet of [`short`].

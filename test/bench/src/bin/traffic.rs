@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use pemi_bench::datagrams::{self, BATCH, Batch};
-use pemi_engine_tests::packets::{Long, V1, long, short};
+use pemi_engine_tests::packets::{Long, V1, long, number, set_number, short};
 
 /// UDP payloads: 1250 and 64 bytes long as IPv4 packets.
 const DOWN: usize = 1250 - 28;
@@ -33,6 +33,7 @@ const OPENING: u64 = 6;
 struct Peer {
     address: SocketAddrV4,
     outstanding: usize,
+    sent: u64,
     /// Packets that came while the flows opened.
     opening: u64,
 }
@@ -53,7 +54,7 @@ fn server(address: SocketAddr, flows: usize, seconds: f64) -> Result<()> {
         for n in 0..inbox.receive(socket.as_raw_fd())? {
             let source = inbox.source(n);
             let peer = *known.entry(source).or_insert_with(|| {
-                peers.push(Peer { address: source, outstanding: 0, opening: 0 });
+                peers.push(Peer { address: source, outstanding: 0, sent: 0, opening: 0 });
                 peers.len() - 1
             });
             peers[peer].opening += 1;
@@ -102,7 +103,9 @@ fn fill(socket: &UdpSocket, outbox: &mut Batch, peers: &mut [Peer], window: usiz
     let mut any = false;
     for peer in peers.iter_mut().filter(|peer| peer.outstanding + 2 <= window) {
         for _ in 0..2 {
+            peer.sent += 1;
             outbox.address(count, peer.address, DOWN);
+            set_number(outbox.buffer(count), peer.sent);
             count += 1;
         }
         peer.outstanding += 2;
@@ -141,15 +144,22 @@ fn client(server: SocketAddrV4, flows: usize, seconds: f64) -> Result<()> {
         .map(|s| libc::pollfd { fd: s.as_raw_fd(), events: libc::POLLIN, revents: 0 })
         .collect();
     let mut odd = vec![0usize; flows];
+    let mut newest = vec![0u64; flows];
     let end = Instant::now() + WARM_UP + Duration::from_secs_f64(seconds + 0.5);
     while Instant::now() < end {
         datagrams::wait(&mut polled, 10)?;
         for (n, ready) in polled.iter().enumerate().filter(|(_, ready)| ready.revents != 0) {
             let got = inbox.receive(ready.fd)?;
-            // The handshake was answered in advance. Copies count: they come
-            // at the beginning, before anything is measured.
-            let data = (0..got).filter(|k| inbox.len(*k) == DOWN).count();
-            odd[n] += data;
+            // As a QUIC client, it answers neither copies nor, here, the
+            // handshake, to which it has replied in advance.
+            for k in 0..got {
+                if inbox.len(k) != DOWN {
+                    continue;
+                }
+                let number = number(&inbox.buffer(k)[..DOWN]).unwrap_or(0);
+                odd[n] += usize::from(number > newest[n]);
+                newest[n] = newest[n].max(number);
+            }
             let replies = odd[n] / 2;
             odd[n] %= 2;
             outbox.send(ready.fd, replies)?;
