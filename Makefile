@@ -30,8 +30,8 @@ build: setup ## build the daemon and the testbed's programs
 	cargo build --release
 	cargo build --release $(TESTBED)
 
-demo: build ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1: two minutes)
-	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) --out out
+demo: build ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
+	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) --out out
 
 figure: ## draw the README's figure from out/demo.json
 	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
@@ -45,7 +45,7 @@ test-rust: setup ## unit and property tests of both Cargo workspaces
 test-python: setup ## unit tests of the testbed's Python code
 	$(PYTHON) -m pytest $(MININET)/tests -m 'not experiment'
 
-test-experiments: build ## real downloads across emulated links, about five minutes
+test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v
 
 lint: setup ## formatting and static checks of everything
@@ -53,15 +53,15 @@ lint: setup ## formatting and static checks of everything
 	cargo fmt --all --check $(TESTBED)
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets $(TESTBED) -- -D warnings
-	$(RUFF) check $(MININET)
-	$(RUFF) format --check $(MININET)
+	$(RUFF) check test
+	$(RUFF) format --check test
 	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
 
-bench: setup ## speed of the engine
-	cargo bench $(TESTBED)
+bench: build ## speed of the engine and of a whole router with it, as JSON (as root)
+	@$(PYTHON) test/bench/run.py
 
 clean: ## remove everything that was built or measured
 	cargo clean
 	cargo clean $(TESTBED)
 	rm -rf out .venv .ruff_cache .pytest_cache
-	find $(MININET) -name __pycache__ -prune -exec rm -rf {} +
+	find test -name __pycache__ -prune -exec rm -rf {} +
