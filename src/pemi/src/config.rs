@@ -112,6 +112,25 @@ impl Config {
         }
     }
 
+    /// Puts back what cannot be changed while the daemon runs, and names it.
+    pub fn keep_fixed(&mut self, running: &Config) -> impl Iterator<Item = &'static str> + use<> {
+        fn keep<T: Clone + PartialEq>(new: &mut T, running: &T) -> bool {
+            let changed = new != running;
+            new.clone_from(running);
+            changed
+        }
+        [
+            ("mode", keep(&mut self.mode, &running.mode)),
+            ("queue", keep(&mut self.queue, &running.queue)),
+            ("queues", keep(&mut self.queues, &running.queues)),
+            ("mark", keep(&mut self.mark, &running.mark)),
+            ("realtime_priority", keep(&mut self.realtime_priority, &running.realtime_priority)),
+            ("control", keep(&mut self.control, &running.control)),
+        ]
+        .into_iter()
+        .filter_map(|(option, changed)| changed.then_some(option))
+    }
+
     /// The effective settings as `pemi check --json` prints them.
     pub fn to_json(&self) -> Value {
         json!({
@@ -224,6 +243,13 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
             "queue",
             config.queue.to_string(),
             "queue + queues up to 65536",
+        ));
+    }
+    if config.mark & config.bypass_mark != 0 {
+        problems.push(Problem::new(
+            "bypass_mark",
+            format!("{:#x}", config.bypass_mark),
+            format!("bits that mark, {:#x}, does not have", config.mark),
         ));
     }
     match object.get("sidekick") {
@@ -456,6 +482,7 @@ mod tests {
             (r#"{"control":"relative"}"#, "control", "absolute path"),
             (r#"{"realtime_priority":99}"#, "realtime_priority", "0 to 98"),
             (r#"{"mark":0}"#, "mark", "1 to 4294967295"),
+            (r#"{"mark":"0x30000000"}"#, "bypass_mark", "bits that mark, 0x30000000"),
             (r#"{"sidekick":{"interval":"2x"}}"#, "sidekick.interval", "1ms to 1000ms"),
             (r#"{"sidekick":{"threshold":65}}"#, "sidekick.threshold", "1 to 64"),
             (r#"{"sidekick":7}"#, "sidekick", "an object"),
@@ -466,6 +493,14 @@ mod tests {
                 assert!(lines[0].contains(part), "{text}: {} lacks {part}", lines[0]);
             }
         }
+    }
+
+    #[test]
+    fn a_reload_leaves_alone_what_needs_a_restart() {
+        let running = Config::default();
+        let mut new = Config { queues: 4, mark: 1, conceal: false, ..running.clone() };
+        assert_eq!(new.keep_fixed(&running).collect::<Vec<_>>(), ["queues", "mark"]);
+        assert_eq!(new, Config { conceal: false, ..running });
     }
 
     #[test]

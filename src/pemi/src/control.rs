@@ -6,13 +6,14 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use log::LevelFilter;
-use pemi_engine::SEC;
+use pemi_engine::Nanos;
 use serde_json::{Value, json};
 
 use crate::config::LEVELS;
@@ -26,6 +27,8 @@ const MAX_CLIENTS: usize = 16;
 const MAX_LINE: usize = 4096;
 /// An asker that says nothing for this long is sent away.
 const SILENCE: Duration = Duration::from_secs(30);
+/// For an answer to be taken.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// Flows told unless asked for more, and at most.
 const FLOWS: u64 = 20;
 const MAX_FLOWS: u64 = 1000;
@@ -117,14 +120,25 @@ impl Control {
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another pemi answers there"));
         }
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => fs::remove_file(path)?,
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "is there, and no socket",
+                ));
+            }
+            Err(_) => {}
         }
-        let mask = sched::set_umask(0o177);
-        let listener = UnixListener::bind(path);
-        sched::set_umask(mask);
-        let listener = listener?;
+        let listener = {
+            // The mask is one for all threads.
+            static MASK: Mutex<()> = Mutex::new(());
+            let _alone = MASK.lock();
+            let mask = sched::set_umask(0o177);
+            let listener = UnixListener::bind(path);
+            sched::set_umask(mask);
+            listener?
+        };
         listener.set_nonblocking(true)?;
         Ok(Control { listener, path: path.into(), clients: Vec::new() })
     }
@@ -185,16 +199,19 @@ impl Client {
         }
     }
 
+    /// The others wait meanwhile, so whoever reads slowly is sent away.
     fn write(&mut self, mut data: &[u8]) -> io::Result<()> {
+        let start = Instant::now();
         while !data.is_empty() {
             match self.stream.write(data) {
                 Ok(len) => data = &data[len..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let mut interest = [Interest::write(&self.stream)];
-                    poll::wait(&mut interest, Some(SEC))?;
-                    if !interest[0].is_ready() {
+                    let left = PATIENCE.saturating_sub(start.elapsed());
+                    if left.is_zero() {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
+                    let mut interest = [Interest::write(&self.stream)];
+                    poll::wait(&mut interest, Some(left.as_nanos() as Nanos))?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -237,6 +254,7 @@ pub fn ask(path: &Path, request: &Value) -> Result<Value, String> {
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader};
+    use std::os::unix::fs::PermissionsExt;
     use std::thread;
 
     #[test]
@@ -316,5 +334,15 @@ mod tests {
         let control = Control::open(&path).unwrap();
         assert_eq!(Control::open(&path).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(control);
+        fs::write(&path, "precious").unwrap();
+        assert_eq!(Control::open(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn the_socket_is_for_the_owner_only() {
+        let path = socket("mode");
+        let _control = Control::open(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -1,5 +1,6 @@
 //! `pemi`: see `pemi help`.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,11 +14,11 @@ fn main() -> ExitCode {
         Ok(Command::Ask(question, path, as_json)) => ask(question, &path, as_json),
         Ok(Command::Check(file, as_json)) => run::check(&file, as_json),
         Ok(Command::Help) => {
-            print!("{}", cli::HELP);
+            print(cli::HELP);
             Ok(())
         }
         Ok(Command::Version) => {
-            println!("pemi {}", env!("CARGO_PKG_VERSION"));
+            print(concat!("pemi ", env!("CARGO_PKG_VERSION"), "\n"));
             Ok(())
         }
         Err(error) => {
@@ -42,10 +43,15 @@ fn ask(question: Question, path: &Path, as_json: bool) -> Result<(), String> {
     };
     let answer = control::ask(path, &request)?;
     match question {
-        _ if as_json => println!("{answer}"),
-        Question::Status => print!("{}", show::status(&answer)),
-        Question::Flows(_) => print!("{}", show::flows(&answer)),
-        Question::History(_) => print!("{}", show::history(&answer)),
+        _ if as_json => print(&format!("{answer}\n")),
+        Question::Status => print(&show::status(&answer)),
+        Question::Flows(_) => print(&show::flows(&answer)),
+        Question::History(_) => print(&show::history(&answer)),
     }
     Ok(())
+}
+
+/// Unlike `print!` this is no reason to panic: `pemi flows | head -1`.
+fn print(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -20,7 +20,7 @@ const SLOT: usize = 65536 + 4096;
 /// Verdicts sent to the kernel at a time.
 const VERDICTS: usize = 64;
 /// Packets that may wait in the kernel; more are let go unseen (fail-open).
-const MAX_LEN: u32 = 4096;
+pub const MAX_LEN: u32 = 4096;
 const RECEIVE_BUFFER: u32 = 8 << 20;
 /// Attempts to hand over verdicts when the kernel is short of memory.
 const ATTEMPTS: usize = 16;
@@ -191,6 +191,13 @@ pub struct KernelCounters {
     pub kernel_dropped: u32,
     /// The same, as the socket buffer was full.
     pub user_dropped: u32,
+}
+
+impl KernelCounters {
+    /// Packets that the daemon did not get to see.
+    pub fn dropped(&self) -> u32 {
+        self.kernel_dropped.saturating_add(self.user_dropped)
+    }
 }
 
 /// Where the kernel lists its bound queues.

@@ -6,18 +6,19 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
 
-use pemi_engine::{Action, Engine, FlowInfo, Handle, MS, Nanos, Stats, Time, Verdict};
+use log::LevelFilter;
+use pemi_engine::{Action, Engine, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
 
 use crate::clock::now;
 use crate::config::Config;
 use crate::direction::Classifier;
 use crate::inject::Injector;
 use crate::nfqueue::message::{self, CHECKSUM_NOT_READY, GSO, Message, Packet};
-use crate::nfqueue::{BATCH, Inbox, Queue, Verdicts};
+use crate::nfqueue::{BATCH, Inbox, MAX_LEN, Queue, Verdicts};
 use crate::poll::{self, Interest, Waker};
 use crate::probe::{self, Prober};
 use crate::writer::Item;
-use crate::{logger, sched, udp};
+use crate::{events, logger, sched, udp};
 
 /// A timer later than this goes before the next packet; otherwise the packet
 /// goes first: it may be the reply that the timer is waiting for.
@@ -28,8 +29,8 @@ const ROUNDS: usize = 8;
 /// What a packet path is asked from outside. Answers go into the channels.
 #[derive(Debug)]
 pub enum Command {
-    /// Use these settings from now on.
-    Reload(Box<Config>),
+    /// Use these settings and tell of these events from now on.
+    Configure(Box<Config>, Wanted),
     /// Tell the counters.
     Snapshot(Sender<Snapshot>),
     /// Tell the flows with the most downstream bytes, at most so many.
@@ -38,6 +39,28 @@ pub enum Command {
     Reset,
     /// Release everything and end.
     Stop,
+}
+
+/// Which events somebody wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    all: bool,
+    level: LevelFilter,
+}
+
+impl Wanted {
+    /// For an event file, all of them; for the log, those of its level.
+    pub fn new(file: bool, level: LevelFilter) -> Wanted {
+        Wanted { all: file, level }
+    }
+
+    fn any(self) -> bool {
+        self.all || self.level >= LevelFilter::Info
+    }
+
+    fn wants(self, event: &Event) -> bool {
+        self.all || events::level(event.kind) <= self.level
+    }
 }
 
 /// The counters of one packet path.
@@ -51,6 +74,11 @@ pub struct Snapshot {
     pub inject_errors: u32,
     /// Verdicts that the kernel refused.
     pub verdict_errors: u32,
+    /// Packets let go that the engine was not shown: too large, cut, or of no
+    /// known direction.
+    pub unseen: u64,
+    /// The scheduler gave no real-time priority.
+    pub realtime_refused: bool,
     /// Echo probes.
     pub probes: probe::Counters,
 }
@@ -68,9 +96,17 @@ pub struct Path {
     commands: Receiver<Command>,
     waker: Arc<Waker>,
     events: SyncSender<Item>,
-    events_wanted: bool,
+    wanted: Wanted,
     bypass_mark: u32,
     verdict_errors: u32,
+    unseen: u64,
+    realtime_refused: bool,
+}
+
+/// What a wait has found.
+struct Ready {
+    command: bool,
+    reply: bool,
 }
 
 impl Path {
@@ -81,23 +117,25 @@ impl Path {
         commands: Receiver<Command>,
         waker: Arc<Waker>,
         events: SyncSender<Item>,
-        events_wanted: bool,
+        wanted: Wanted,
     ) -> io::Result<Path> {
         let seed = RandomState::new().hash_one("flow table");
         Ok(Path {
             queue: Queue::bind(queue)?,
             inbox: Inbox::new(),
             verdicts: Verdicts::new(),
-            engine: Engine::new(config.engine(events_wanted), seed),
+            engine: Engine::new(config.engine(wanted.any()), seed),
             classifier: Classifier::new(&config.device, &config.port, now()),
             injector: Injector::open(config.mark)?,
             prober: Prober::open(config.mark)?,
             commands,
             waker,
             events,
-            events_wanted,
+            wanted,
             bypass_mark: config.bypass_mark,
             verdict_errors: 0,
+            unseen: 0,
+            realtime_refused: false,
         })
     }
 
@@ -107,17 +145,20 @@ impl Path {
         if realtime_priority > 0
             && let Err(error) = sched::realtime(realtime_priority)
         {
+            self.realtime_refused = true;
             log::warn!(
                 "no real-time priority: {error}; repairs come late while the router is busy \
                  (CAP_SYS_NICE is needed, or option realtime_priority 0) priority={realtime_priority}"
             );
         }
         loop {
-            self.wait()?;
-            if self.obey().is_break() {
+            let ready = self.wait()?;
+            if ready.command && self.obey()?.is_break() {
                 return self.finish();
             }
-            while let Some(reply) = self.prober.receive(now()) {
+            while ready.reply
+                && let Some(reply) = self.prober.receive(now())
+            {
                 self.engine.on_probe_reply(now(), reply.client, reply.rtt);
             }
             self.packets()?;
@@ -126,7 +167,7 @@ impl Path {
         }
     }
 
-    fn wait(&self) -> io::Result<()> {
+    fn wait(&self) -> io::Result<Ready> {
         let mut interests: [Interest; 4] = [
             Interest::read(&self.queue),
             Interest::read(&*self.waker),
@@ -139,35 +180,40 @@ impl Path {
             used += 1;
         }
         let timeout = self.engine.next_timeout().map(|at| at.since(now()));
-        poll::wait(&mut interests[..used], timeout)
+        poll::wait(&mut interests[..used], timeout)?;
+        Ok(Ready {
+            command: interests[1].is_ready(),
+            reply: interests[2..used].iter().any(Interest::is_ready),
+        })
     }
 
     /// Does what was asked for.
-    fn obey(&mut self) -> ControlFlow<()> {
+    fn obey(&mut self) -> io::Result<ControlFlow<()>> {
         self.waker.clear();
         while let Ok(command) = self.commands.try_recv() {
             // Whoever asked may have given up waiting.
             match command {
-                Command::Reload(config) => {
-                    self.engine.set_config(now(), config.engine(self.events_wanted));
+                Command::Configure(config, wanted) => {
+                    self.wanted = wanted;
+                    self.engine.set_config(now(), config.engine(wanted.any()));
                     self.classifier = Classifier::new(&config.device, &config.port, now());
                     self.bypass_mark = config.bypass_mark;
-                    let _ = self.act();
+                    self.act()?;
                 }
                 Command::Snapshot(to) => {
                     let _ = to.send(self.snapshot());
                 }
                 Command::Flows(limit, to) => {
-                    let mut flows: Vec<FlowInfo> = self.engine.flows(now()).collect();
-                    flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.bytes_down));
-                    flows.truncate(limit);
-                    let _ = to.send(flows);
+                    let _ = to.send(largest(self.engine.flows(now()), limit));
                 }
-                Command::Reset => self.engine.reset(),
-                Command::Stop => return ControlFlow::Break(()),
+                Command::Reset => {
+                    self.engine.reset();
+                    self.unseen = 0;
+                }
+                Command::Stop => return Ok(ControlFlow::Break(())),
             }
         }
-        ControlFlow::Continue(())
+        Ok(ControlFlow::Continue(()))
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -176,6 +222,8 @@ impl Path {
             stats: self.engine.stats(now()),
             inject_errors: self.injector.errors(),
             verdict_errors: self.verdict_errors,
+            unseen: self.unseen,
+            realtime_refused: self.realtime_refused,
             probes: self.prober.counters(),
         }
     }
@@ -220,6 +268,7 @@ impl Path {
         let direction = self.classifier.direction(packet.indev, packet.outdev, ports, arrived);
         let whole = !packet.truncated && packet.info & GSO == 0;
         let (Some(direction), true) = (direction, whole) else {
+            self.unseen += 1;
             return self.verdicts.accept(&self.queue, packet.id, None);
         };
         if packet.info & CHECKSUM_NOT_READY != 0
@@ -260,7 +309,9 @@ impl Path {
                 }
                 Action::Probe { client } => self.prober.send(now(), client),
                 Action::Event(event) => {
-                    if let Err(TrySendError::Full(_)) = self.events.try_send(Item::Event(event)) {
+                    if self.wanted.wants(&event)
+                        && let Err(TrySendError::Full(_)) = self.events.try_send(Item::Event(event))
+                    {
                         logger::count_dropped();
                     }
                 }
@@ -272,11 +323,12 @@ impl Path {
     /// Lets everything go. Closing the queue makes the kernel drop what still
     /// waits in it, so that is let go as well.
     fn finish(&mut self) -> io::Result<()> {
-        let time: Time = now();
+        let time = now();
         self.engine.release_all(time);
         self.act()?;
         self.verdicts.flush(&self.queue)?;
-        loop {
+        // More than can wait have come meanwhile: there will always be some.
+        for _ in 0..MAX_LEN as usize {
             let count = self.inbox.fill(&self.queue)?;
             if count == 0 {
                 break;
@@ -293,5 +345,71 @@ impl Path {
             self.verdicts.flush(&self.queue)?;
         }
         Ok(())
+    }
+}
+
+/// The flows with the most downstream bytes. Never more than twice as many are
+/// kept at a time: a full table is large beside what is asked for.
+fn largest(flows: impl Iterator<Item = FlowInfo>, limit: usize) -> Vec<FlowInfo> {
+    let most = |flow: &FlowInfo| std::cmp::Reverse(flow.bytes_down);
+    let mut best = Vec::with_capacity(2 * limit);
+    for flow in flows {
+        if best.len() == 2 * limit {
+            best.select_nth_unstable_by_key(limit, most);
+            best.truncate(limit);
+        }
+        best.push(flow);
+    }
+    best.sort_unstable_by_key(most);
+    best.truncate(limit);
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pemi_engine::{EventKind, FlowState, Time};
+
+    #[test]
+    fn the_largest_flows_are_found() {
+        let flow = |bytes_down| FlowInfo {
+            client: "192.0.2.9:50000".parse().unwrap(),
+            server: "192.0.2.1:443".parse().unwrap(),
+            age: 0,
+            bytes_down,
+            packets_down: 0,
+            local_rtt: 0,
+            inferred: 0,
+            repaired: 0,
+            resent: 0,
+            state: FlowState::Unknown,
+        };
+        let flows = (0..1000).map(|n| flow(n * 7919 % 1000));
+        let bytes: Vec<u64> = largest(flows, 5).iter().map(|flow| flow.bytes_down).collect();
+        assert_eq!(bytes, [999, 998, 997, 996, 995]);
+        assert_eq!(largest([flow(1)].into_iter(), 5).len(), 1);
+    }
+
+    #[test]
+    fn events_go_where_they_are_wanted() {
+        let event = |kind| Event {
+            at: Time::ZERO,
+            client: "192.0.2.9:50000".parse().unwrap(),
+            server: "192.0.2.1:443".parse().unwrap(),
+            kind,
+        };
+        let (start, abandon) = (event(EventKind::FlowStart), event(EventKind::Abandon));
+        for (file, level, any, starts, abandons) in [
+            (false, LevelFilter::Warn, false, false, false),
+            (false, LevelFilter::Info, true, true, false),
+            (false, LevelFilter::Debug, true, true, true),
+            (true, LevelFilter::Error, true, true, true),
+        ] {
+            let wanted = Wanted::new(file, level);
+            assert_eq!(
+                (wanted.any(), wanted.wants(&start), wanted.wants(&abandon)),
+                (any, starts, abandons)
+            );
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::config::{self, Config, Mode};
 use crate::control::{Control, Request};
 use crate::history::History;
 use crate::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
-use crate::path::{Command, Path, Snapshot};
+use crate::path::{Command, Path, Snapshot, Wanted};
 use crate::poll::{self, Interest, Waker};
 use crate::signals::{Signal, Signals};
 use crate::writer::Writer;
@@ -77,14 +77,14 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         Some(path) => Some(File::create(path).map_err(|e| format!("{}: {e}", path.display()))?),
         None => None,
     };
-    let events_wanted = events.is_some() || config.log_level >= LevelFilter::Info;
+    let wanted = Wanted::new(events.is_some(), config.log_level);
     let mut control = Control::open(&config.control)
         .map_err(|e| format!("option 'control': {}: {e}", config.control.display()))?;
     let writer = Writer::start(events).map_err(|e| format!("writer thread: {e}"))?;
     let ended = Arc::new(Waker::new().map_err(|e| format!("eventfd: {e}"))?);
     let mut workers = Vec::new();
     for queue in config.queue..=config.queue + (config.queues - 1) {
-        match start(&config, queue, &writer, events_wanted, &ended) {
+        match start(&config, queue, &writer, wanted, &ended) {
             Ok(worker) => workers.push(worker),
             Err(error) => {
                 workers.drain(..).for_each(stop);
@@ -120,9 +120,14 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         seconds: 0,
     };
     let result = daemon.serve(&mut signals, &mut control, &ended);
-    let last = status::total(&daemon.snapshots());
+    let last = daemon.snapshots();
+    let dropped: u32 = kernel(&last).iter().map(KernelCounters::dropped).sum();
+    let failed: u32 = last.iter().map(|path| path.inject_errors).sum();
     daemon.workers.drain(..).for_each(stop);
-    log::info!("stopped {}", totals(&last));
+    log::info!(
+        "stopped {} queue_dropped={dropped} inject_errors={failed}",
+        totals(&status::total(&last))
+    );
     drop(control);
     writer.stop();
     result
@@ -142,13 +147,16 @@ fn start(
     config: &Config,
     queue: u16,
     writer: &Writer,
-    events_wanted: bool,
+    wanted: Wanted,
     ended: &Arc<Waker>,
 ) -> Result<Worker, String> {
     let waker = Arc::new(Waker::new().map_err(|e| format!("eventfd: {e}"))?);
     let (commands, receiver) = mpsc::channel();
-    let path = Path::open(config, queue, receiver, waker.clone(), writer.sender(), events_wanted)
-        .map_err(|error| explain(queue, &error))?;
+    let path = Path::open(config, queue, receiver, waker.clone(), writer.sender(), wanted)
+        .map_err(|error| {
+            let table = fs::read_to_string(KERNEL_TABLE).unwrap_or_default();
+            explain(queue, &error, kernel_counters(&table, queue))
+        })?;
     let (priority, ended) = (config.realtime_priority, ended.clone());
     let thread = thread::Builder::new()
         .name(format!("pemi-queue-{queue}"))
@@ -162,14 +170,18 @@ fn start(
     Ok(Worker { queue, commands, waker, thread })
 }
 
-/// Why a queue cannot be had, in words that help.
-fn explain(queue: u16, error: &io::Error) -> String {
+/// Why a queue cannot be had, in words that help. The kernel refuses a queue
+/// that is taken and a lack of rights alike (EPERM), so its list has to tell.
+fn explain(queue: u16, error: &io::Error, taken: Option<KernelCounters>) -> String {
+    if let Some(KernelCounters { owner, .. }) = taken {
+        return format!(
+            "queue {queue}: {error}: another program has it (process {owner}, most likely): \
+             is another pemi running? Otherwise choose another number (option queue)"
+        );
+    }
     let likely = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
             "CAP_NET_ADMIN and CAP_NET_RAW are needed: run as root or give them"
-        }
-        Some(libc::EBUSY | libc::EEXIST) => {
-            "another program has it: is another pemi running? (option queue)"
         }
         Some(libc::EPROTONOSUPPORT | libc::EOPNOTSUPP | libc::ENOENT | libc::EINVAL) => {
             "the kernel has no NFQUEUE support: install kmod-nft-queue"
@@ -268,15 +280,18 @@ impl Daemon {
 
     fn reload(&mut self) {
         match settings(&self.options) {
-            Ok((config, warnings)) => {
+            Ok((mut config, warnings)) => {
                 warnings.iter().for_each(|warning| log::warn!("{warning}"));
-                self.complaints = self.fixed(&config);
+                let changed = config.keep_fixed(&self.config);
+                self.complaints = changed
+                    .map(|option| {
+                        format!("option '{option}' takes effect when the service is restarted")
+                    })
+                    .collect();
                 self.complaints.iter().for_each(|complaint| log::warn!("{complaint}"));
                 log::set_max_level(config.log_level);
-                for worker in &self.workers {
-                    worker.tell(Command::Reload(Box::new(config.clone())));
-                }
                 self.config = config;
+                self.configure();
                 log::info!("configuration read again; flows kept");
             }
             Err(error) => {
@@ -288,21 +303,12 @@ impl Daemon {
         }
     }
 
-    /// Options that a reload cannot change.
-    fn fixed(&self, new: &Config) -> Vec<String> {
-        let old = &self.config;
-        [
-            ("queue", old.queue == new.queue),
-            ("queues", old.queues == new.queues),
-            ("mark", old.mark == new.mark),
-            ("mode", old.mode == new.mode),
-            ("control", old.control == new.control),
-            ("realtime_priority", old.realtime_priority == new.realtime_priority),
-        ]
-        .into_iter()
-        .filter(|(_, same)| !same)
-        .map(|(option, _)| format!("option '{option}' takes effect when the service is restarted"))
-        .collect()
+    /// Tells the packet paths the settings and what to tell of.
+    fn configure(&self) {
+        let events = Wanted::new(self.options.events.is_some(), log::max_level());
+        for worker in &self.workers {
+            worker.tell(Command::Configure(Box::new(self.config.clone()), events));
+        }
     }
 
     fn answer(&self, request: Request) -> Result<Value, (u32, String)> {
@@ -326,6 +332,7 @@ impl Daemon {
             }
             Request::Log { level } => {
                 log::set_max_level(level);
+                self.configure();
                 Ok(json!({}))
             }
         }
@@ -333,16 +340,19 @@ impl Daemon {
 
     fn status(&self) -> Value {
         let paths = self.snapshots();
-        let table = fs::read_to_string(KERNEL_TABLE).unwrap_or_default();
-        let kernel: Vec<KernelCounters> = paths
-            .iter()
-            .map(|path| kernel_counters(&table, path.queue).unwrap_or_default())
-            .collect();
+        let kernel = kernel(&paths);
         let mut errors = self.complaints.clone();
         errors.extend(
             direction::absent(&self.config.device)
                 .map(|name| format!("device {name} does not exist")),
         );
+        let dropped: u32 = kernel.iter().map(KernelCounters::dropped).sum();
+        if dropped > 0 {
+            errors.push(format!("{dropped} packets passed unhelped: the queue was full"));
+        }
+        if paths.iter().any(|path| path.realtime_refused) {
+            errors.push("no real-time priority: repairs come late while the router is busy".into());
+        }
         if paths.len() < self.workers.len() {
             errors.push("a packet queue does not answer".into());
         }
@@ -358,6 +368,12 @@ impl Daemon {
             errors,
         })
     }
+}
+
+/// The kernel's counters of the same queues.
+fn kernel(paths: &[Snapshot]) -> Vec<KernelCounters> {
+    let table = fs::read_to_string(KERNEL_TABLE).unwrap_or_default();
+    paths.iter().map(|path| kernel_counters(&table, path.queue).unwrap_or_default()).collect()
 }
 
 /// `pemi check`: reads a file and explains.
@@ -380,5 +396,20 @@ pub fn check(file: &std::path::Path, as_json: bool) -> Result<(), String> {
             Err(String::new())
         }
         Err(error) => Err(error.lines(file).join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_that_is_taken_is_told_from_a_lack_of_rights() {
+        let error = io::Error::from_raw_os_error(libc::EPERM);
+        let taken = KernelCounters { owner: 4242, ..KernelCounters::default() };
+        let text = explain(7, &error, Some(taken));
+        assert!(text.contains("queue 7") && text.contains("process 4242"), "{text}");
+        let text = explain(7, &error, None);
+        assert!(text.contains("queue 7") && text.contains("CAP_NET_ADMIN"), "{text}");
     }
 }

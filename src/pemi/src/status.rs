@@ -66,11 +66,13 @@ pub fn status(facts: &Facts<'_>) -> Value {
         .iter()
         .zip(facts.kernel)
         .map(|(path, kernel)| {
-            json!({"id": path.queue, "packets": path.stats.packets_down + path.stats.packets_up,
+            let packets = path.stats.packets_down + path.stats.packets_up + path.unseen;
+            json!({"id": path.queue, "packets": packets,
                 "kernel_dropped": kernel.kernel_dropped, "user_dropped": kernel.user_dropped,
                 "verdict_errors": path.verdict_errors})
         })
         .collect();
+    let unseen: u64 = facts.paths.iter().map(|path| path.unseen).sum();
     let sum = |of: fn(&Snapshot) -> u32| facts.paths.iter().map(of).fold(0u32, u32::saturating_add);
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -78,7 +80,7 @@ pub fn status(facts: &Facts<'_>) -> Value {
         "mode": facts.mode,
         "queues": queues,
         "packets": {"down": s.packets_down, "up": s.packets_up, "quic": s.packets_quic,
-            "other": s.packets_other, "malformed": s.packets_malformed},
+            "other": s.packets_other + unseen, "malformed": s.packets_malformed},
         "bytes": {"down": s.bytes_down, "up": s.bytes_up},
         "flows": {"active": s.flows_active, "protected": s.flows_protected,
             "bypassed": s.flows_bypassed, "evicted": s.flows_evicted},

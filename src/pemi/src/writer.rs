@@ -4,9 +4,9 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pemi_engine::Event;
 
@@ -57,10 +57,17 @@ impl Writer {
 
     /// Writes what is still waiting and ends the thread.
     pub fn stop(self) {
+        let mut stop = Item::Stop;
+        let start = Instant::now();
         // The backlog may be full of lines that nobody takes.
-        if self.sender.try_send(Item::Stop).is_ok() {
-            let _ = self.finished.recv_timeout(PATIENCE);
+        while let Err(TrySendError::Full(again)) = self.sender.try_send(stop) {
+            if start.elapsed() >= PATIENCE {
+                return;
+            }
+            stop = again;
+            thread::sleep(Duration::from_millis(5));
         }
+        let _ = self.finished.recv_timeout(PATIENCE);
     }
 }
 
@@ -68,7 +75,7 @@ fn write(items: &Receiver<Item>, mut file: Option<BufWriter<File>>) {
     let mut lines = String::new();
     while let Ok(first) = items.recv() {
         let mut stop = false;
-        for item in std::iter::once(first).chain(items.try_iter()) {
+        for item in std::iter::once(first).chain(items.try_iter().take(BACKLOG)) {
             match item {
                 Item::Line(line) => lines.push_str(&line),
                 Item::Event(event) => write_event(&event, &mut lines, &mut file),
