@@ -5,6 +5,8 @@
 //! *share* is the configured limit of airtime for a flow whatever happens.
 
 use crate::hop::HopState;
+use crate::recent::Recent;
+use crate::refill::USUAL_WIDTH;
 
 /// Tokens are counted in thousandths.
 const ONE: i32 = 1000;
@@ -32,14 +34,14 @@ const SUSPICION_PERCENT: u64 = 7;
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     tokens: i32,
-    heals: crate::recent::Recent<u64, 8>,
+    heals: Recent<u64, 8>,
     copies: u64,
     packets: u64,
 }
 
 impl Budget {
     pub fn new(hop: HopState) -> Budget {
-        let mut heals = crate::recent::Recent::new();
+        let mut heals = Recent::new();
         let tokens = match hop {
             HopState::Clean => ONE,
             HopState::New => 12 * ONE,
@@ -93,6 +95,12 @@ impl Budget {
     /// Whether a copy may be sent on mere suspicion.
     pub fn speculative(&self) -> bool {
         self.proven() && self.copies.saturating_mul(100) < self.packets * SUSPICION_PERCENT
+    }
+
+    /// Copies allowed for a first attempt: a few are always free to go, or a
+    /// hop could never be proven lossy.
+    pub fn first_attempt(&self, sharp: bool) -> usize {
+        self.tokens(sharp).max(USUAL_WIDTH)
     }
 
     pub fn very_lossy(&self) -> bool {

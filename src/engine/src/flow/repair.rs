@@ -50,8 +50,7 @@ impl Flow {
         } else {
             USUAL_WIDTH.max(since_reply)
         };
-        // The first attempt is always free to go.
-        let allowed = width.min(self.budget.tokens(self.rtt.sharp())).max(width.min(USUAL_WIDTH));
+        let allowed = width.min(self.budget.first_attempt(self.rtt.sharp()));
         for id in names.iter().take(allowed) {
             self.resend(cx, *id);
         }
