@@ -1,6 +1,7 @@
 //! The engine: tables of flows and clients around the rules for one flow.
 
 use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
 
 use crate::api::{Action, Config, Direction, FlowInfo, FlowState, Handle, Stats, Verdict};
@@ -17,10 +18,28 @@ use crate::timers::Timers;
 /// Clients remembered although none of their flows is in the table.
 const SPARE_HOPS: usize = 64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FlowKey {
     client: SocketAddr,
     server: SocketAddr,
+}
+
+// What derive would give feeds the hasher in a dozen small pieces, and this is
+// done for every packet.
+impl Hash for FlowKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for end in [self.client, self.server] {
+            match end.ip() {
+                IpAddr::V4(ip) => {
+                    state.write_u64(u64::from(ip.to_bits()) << 16 | u64::from(end.port()))
+                }
+                IpAddr::V6(ip) => {
+                    state.write_u128(ip.to_bits());
+                    state.write_u16(end.port());
+                }
+            }
+        }
+    }
 }
 
 /// Watches flows and says what to do; see the [crate documentation](crate).

@@ -401,8 +401,8 @@ impl Flow {
             Step::Overdue if first && self.budget.tokens(self.rtt.sharp()) >= 1 => {
                 self.resend(cx, id)
             }
-            Step::Sure => self.resend(cx, id),
-            Step::Open | Step::Overdue => {}
+            Step::Sure if self.budget.tokens(self.rtt.sharp()) >= 1 => self.resend(cx, id),
+            Step::Open | Step::Overdue | Step::Sure => {}
         }
     }
 

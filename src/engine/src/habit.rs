@@ -38,6 +38,10 @@ pub(crate) struct Habit {
     sent_at_reply: u64,
     counts: Recent<u64, 12>,
     timers: Recent<Nanos, 8>,
+    /// What `counts` and `timers` amount to, kept because every reply asks.
+    usual: u64,
+    steady: bool,
+    timer: Option<Nanos>,
     previous_trigger: Option<(Id, u64)>,
     decimating: bool,
     short_counts: u32,
@@ -93,6 +97,9 @@ impl Habit {
             sent_at_reply: 0,
             counts: Recent::new(),
             timers: Recent::new(),
+            usual: 0,
+            steady: false,
+            timer: None,
             previous_trigger: None,
             decimating: false,
             short_counts: 0,
@@ -119,7 +126,19 @@ impl Habit {
 
     /// Packets it lets pass before it replies; 0 while unknown.
     pub fn usual_count(&self) -> u64 {
-        if self.counts.len() < 4 { 0 } else { self.counts.quantile(6, 10).unwrap_or(0) }
+        self.usual
+    }
+
+    fn count(&mut self, count: u64) {
+        self.counts.push(count);
+        let enough = self.counts.len() >= 4;
+        self.usual = self.counts.quantile(6, 10).filter(|_| enough).unwrap_or(0);
+        self.steady = self.counts.iter().filter(|c| *c == self.usual).count() >= STEADY;
+    }
+
+    fn forget_counts(&mut self) {
+        self.counts.clear();
+        (self.usual, self.steady) = (0, false);
     }
 
     /// Whether it is known to count to at least [`DECIMATING`].
@@ -127,11 +146,15 @@ impl Habit {
         self.usual_count() >= DECIMATING
     }
 
-    /// Its delayed-acknowledgement timer, if the samples agree.
-    fn timer(&self) -> Option<Nanos> {
-        let median = self.timers.quantile(1, 2).filter(|_| self.timers.len() >= 3)?;
-        let close = self.timers.iter().filter(|t| (t - median).abs() < 1200 * US).count();
-        (2 * close > self.timers.len()).then_some(median)
+    /// Takes a sample of its delayed-acknowledgement timer, which counts if
+    /// the samples agree.
+    fn timed(&mut self, waited: Nanos) {
+        self.timers.push(waited);
+        let median = self.timers.quantile(1, 2).filter(|_| self.timers.len() >= 3);
+        self.timer = median.filter(|median| {
+            let close = self.timers.iter().filter(|t| (t - median).abs() < 1200 * US).count();
+            2 * close > self.timers.len()
+        });
     }
 
     /// Takes in a reply.
@@ -191,7 +214,7 @@ impl Habit {
             self.decimating = true;
         }
         let slack = 1500 * US + 2 * rtt.deviation();
-        let timer = self.timer();
+        let timer = self.timer;
         let timer_due = timer.map_or(waited > UNKNOWN_TIMER, |t| waited >= t - slack);
         beat.timer = usual >= DECIMATING
             && timer.map_or(waited > UNKNOWN_TIMER, |t| (waited - t).abs() <= slack);
@@ -202,7 +225,7 @@ impl Habit {
         if !fast {
             self.early_run = 0;
             if !reply.fill && (1500 * US..60 * MS).contains(&waited) && reply.excess <= 4 {
-                self.timers.push(waited);
+                self.timed(waited);
             }
             return Some(beat);
         }
@@ -212,8 +235,7 @@ impl Habit {
         }
         self.ones = if beat.count == 1 && similar <= 1 { self.ones + 1 } else { 0 };
         beat.ones = self.ones;
-        let steady = self.counts.iter().filter(|count| *count == usual).count() >= STEADY;
-        beat.skipped = steady
+        beat.skipped = self.steady
             && usual == 2
             && beat.count == usual + 1
             && similar <= 1
@@ -234,7 +256,7 @@ impl Habit {
         if beat.early {
             self.early_run += 1;
             if self.early_run > FORGET_AFTER {
-                self.counts.clear();
+                self.forget_counts();
                 self.decimating = false;
                 self.early_run = 0;
             }
@@ -251,8 +273,8 @@ impl Habit {
         if (DECIMATING..=24).contains(&count) && count > 2 * usual {
             self.long_counts += 1;
             if self.long_counts >= 2 {
-                self.counts.clear();
-                (0..4).for_each(|_| self.counts.push(count));
+                self.forget_counts();
+                (0..4).for_each(|_| self.count(count));
                 self.long_counts = 0;
             }
         } else if count >= usual && count <= 3 && self.ones == 0 {
@@ -264,10 +286,10 @@ impl Habit {
                 return;
             }
             self.decimating = false;
-            self.counts.clear();
+            self.forget_counts();
         }
         self.short_counts = 0;
-        self.counts.push(count);
+        self.count(count);
     }
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Hop {
     /// Flows in the table that are this client's.
     pub flows: u32,
     samples: Recent<(Time, Nanos), 8>,
+    /// Smallest and median of the samples when the last one came.
+    ping: (Nanos, Nanos),
     base: [Nanos; 2],
     base_since: Time,
     probes: u32,
@@ -55,6 +57,7 @@ impl Hop {
         Hop {
             flows: 0,
             samples: Recent::new(),
+            ping: (0, 0),
             base: [Nanos::MAX; 2],
             base_since: now,
             probes: 0,
@@ -97,6 +100,9 @@ impl Hop {
             self.base_since = now;
         }
         self.base[0] = self.base[0].min(rtt);
+        let mut fresh = Recent::<Nanos, 8>::new();
+        self.fresh(now, SAMPLE_AGE).for_each(|rtt| fresh.push(rtt));
+        self.ping = (fresh.min().unwrap_or(rtt), fresh.quantile(1, 2).unwrap_or(rtt));
     }
 
     fn fresh(&self, now: Time, age: Nanos) -> impl Iterator<Item = Nanos> + '_ {
@@ -105,9 +111,8 @@ impl Hop {
 
     /// Smallest and median round trip of the latest probes.
     pub fn ping(&self, now: Time) -> Option<(Nanos, Nanos)> {
-        let mut samples = Recent::<Nanos, 8>::new();
-        self.fresh(now, SAMPLE_AGE).for_each(|rtt| samples.push(rtt));
-        Some((samples.min()?, samples.quantile(1, 2)?))
+        let (last, _) = self.samples.last()?;
+        (now.since(last) <= SAMPLE_AGE).then_some(self.ping)
     }
 
     /// Queueing delay on the hop as it stands: the smallest recent round trip

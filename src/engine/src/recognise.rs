@@ -7,6 +7,7 @@ use crate::quic::{Datagram, MIN_INITIAL_DATAGRAM};
 /// four bytes; the same four in this many client packets are no chance.
 const CID_PREFIX: usize = 4;
 const SAME_CIDS: u32 = 4;
+const FIXED_BIT: u8 = 0x40;
 /// Packets after which an undecided flow is not QUIC.
 const UNDECIDED: u32 = 64;
 /// Client packets with changing connection IDs, or that cannot be QUIC at all,
@@ -28,6 +29,9 @@ pub(crate) enum Judgement {
 pub(crate) struct Recogniser {
     cid: [u8; CID_PREFIX],
     same: u32,
+    /// One of them had the fixed bit, which tunnels like DTLS and WireGuard
+    /// never set and QUIC endpoints that grease it (RFC 9287) set now and then.
+    fixed_bit: bool,
     strikes: u32,
     packets: u32,
 }
@@ -53,13 +57,16 @@ impl Recogniser {
             Some(_) if up => match payload.get(1..).and_then(|p| p.first_chunk()) {
                 Some(cid) if self.same > 0 && *cid == self.cid => {
                     self.same += 1;
-                    if self.same >= SAME_CIDS {
+                    self.fixed_bit |= payload[0] & FIXED_BIT != 0;
+                    if self.same >= SAME_CIDS && self.fixed_bit {
                         return Judgement::Midway;
                     }
+                    self.strikes += u32::from(self.same > 2 * SAME_CIDS);
                 }
                 Some(cid) => {
                     self.strikes += u32::from(self.same > 0);
                     (self.cid, self.same) = (*cid, 1);
+                    self.fixed_bit = payload[0] & FIXED_BIT != 0;
                 }
                 None => self.strikes += 1,
             },
@@ -108,6 +115,18 @@ mod tests {
             assert_eq!(look(&mut r, false, &[n; 800]), Judgement::Undecided);
         }
         assert_eq!(look(&mut r, true, &packet(4)), Judgement::Midway);
+    }
+
+    #[test]
+    fn tunnels_are_not_quic() {
+        // DTLS 1.2 records and WireGuard data: constant bytes, no fixed bit.
+        for head in [[0x17, 0xfe, 0xfd, 0, 1], [4, 0, 0, 0, 9]] {
+            let mut r = Recogniser::default();
+            let mut packet = [7; 80];
+            packet[..5].copy_from_slice(&head);
+            let last = (0..20).map(|_| look(&mut r, true, &packet)).last();
+            assert_eq!(last, Some(Judgement::NotQuic));
+        }
     }
 
     #[test]
