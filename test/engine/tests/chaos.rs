@@ -223,7 +223,6 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    #[ignore = "the engine's arithmetic overflows with times centuries apart"]
     fn nothing_panics_and_nothing_is_lost(
         config in config(),
         calls in vec((clock(), call()), 1..150),
@@ -233,7 +232,6 @@ proptest! {
 
     /// The same with the shipped settings, so that long runs get somewhere.
     #[test]
-    #[ignore = "the engine's arithmetic overflows with times centuries apart"]
     fn nothing_panics_with_the_shipped_settings(calls in vec((clock(), call()), 50..250)) {
         let calls = calls.into_iter().filter(|(_, call)| !matches!(call, Call::SetConfig(_)));
         play(Config { events: true, ..Config::default() }, calls.collect());
@@ -266,7 +264,6 @@ proptest! {
 
 /// The smallest case of a span that does not fit.
 #[test]
-#[ignore = "the engine's arithmetic overflows with times centuries apart"]
 fn a_reply_centuries_later() {
     let mut router = Router::new(Config::default(), 1, Manners::Bad);
     let mut done = Vec::new();

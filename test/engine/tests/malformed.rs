@@ -258,7 +258,6 @@ fn other_protocols_are_let_go_and_get_no_copies() {
 /// Bytes 1 to 4 of a tunnel's packets stay the same, as a connection ID does;
 /// what QUIC's fixed bit would be is never set.
 #[test]
-#[ignore = "the engine takes them for QUIC in mid-connection"]
 fn tunnels_are_not_quic() {
     let dtls = |n: u16| {
         let mut p = vec![0x17, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0];
