@@ -77,9 +77,16 @@ class Links:
 
 def directions(totals: dict) -> dict[str, object]:
     """linkem's totals by the names of the result file."""
+    return {name: _direction(totals[pipe]) for name, pipe in (("down", "ab"), ("up", "ba"))}
+
+
+def _direction(pipe: dict) -> dict[str, object]:
     return {
-        "down": {key: totals["ab"][key] for key in ("packets", "lost", "queue_dropped")},
-        "up": {key: totals["ba"][key] for key in ("packets", "lost", "queue_dropped")},
+        **{key: pipe[key] for key in ("packets", "lost", "queue_dropped")},
+        # How far the emulation was from what it was asked for; drops of its own
+        # (no room in a socket) are losses that nobody ordered.
+        "lateness_us": pipe["lateness_us"],
+        "own_drops": pipe["socket_dropped"] + pipe["send_errors"],
     }
 
 

@@ -70,4 +70,11 @@ def headline(run: Run) -> str:
         if recall is not None:
             words[-1] += f" ({recall:.2f})"
         words.append(f"{inference['unneeded_percent'] or 0:.1f} % needless copies")
+    own_drops = sum(
+        direction["own_drops"]
+        for hop in (run["links"] or {}).values()
+        for direction in hop.values()
+    )
+    if own_drops:
+        words.append(f"CAUTION: the emulator itself dropped {own_drops} packets")
     return ", ".join(words)

@@ -45,7 +45,7 @@ def call_rows(call: Call) -> list[list[str]]:
         [
             name,
             *(_form(call.percentiles[kind][p], "{:.0f} ms") for p in ("p50", "p90", "p99")),
-            f"{call.lost(kind)} of {getattr(call, f'frames_{kind}')}",
+            str(call.lost(kind)),
         ]
         for kind, name in _CALL_NAMES.items()
         if getattr(call, f"frames_{kind}")

@@ -66,8 +66,8 @@ def test_medians_and_ratios(document):
 
 def test_frames_that_never_came_are_counted(document):
     rows = table.call_rows(demodata.call(document))
-    assert rows[0][-1] == "2 of 5"
-    assert rows[1] == ["on", "37 ms", "41 ms", "41 ms", "0 of 3"]
+    assert rows[0][-1] == "2"
+    assert rows[1] == ["on", "37 ms", "41 ms", "41 ms", "0"]
 
 
 def test_table_columns_line_up():

@@ -9,6 +9,7 @@ RUN = {
     "assist": "pemi",
     "bytes": 5,
     "metrics": {"goodput_mbps": 8.0},
+    "links": None,
     "inference": {"repaired": 9, "losses": 10, "recall": 0.9, "unneeded_percent": 6.0},
 }
 
@@ -37,6 +38,12 @@ def test_median_leaves_out_what_is_missing():
     runs = [{**RUN, "metrics": {"goodput_mbps": value}} for value in (1.0, None, 3.0, 7.0)]
     assert result.median(runs, result.goodput) == 3
     assert result.median([], result.goodput) is None
+
+
+def test_drops_of_the_emulator_itself_are_told():
+    own = {"own_drops": 2}
+    links = {"wifi": {"down": own, "up": own}}
+    assert "CAUTION: the emulator itself dropped 4" in result.headline({**RUN, "links": links})
 
 
 def test_headline_and_selection():
