@@ -39,7 +39,7 @@ pub fn wait(interests: &mut [Interest], timeout: Option<Nanos>) -> io::Result<()
     let spec = timeout.map(|timeout| {
         let timeout = timeout.max(0);
         libc::timespec {
-            tv_sec: (timeout / SEC).min(i32::MAX.into()) as libc::time_t,
+            tv_sec: (timeout / SEC).min(i32::MAX.into()) as _,
             tv_nsec: (timeout % SEC) as _,
         }
     });

@@ -1,197 +1,30 @@
-//! The built daemon on a router made of network namespaces:
-//!
-//! ```text
-//! client (10.77.0.2, fd77:0::2) -- router -- server (10.77.1.2, fd77:1::2)
-//! ```
-//!
-//! Needs root and a kernel with NFQUEUE; where these are missing the tests say
-//! so and pass.
+//! How packets fare on the built daemon, one by one. Whole conversations are in
+//! `queue.rs`.
 
-use std::fs::{self, File};
-use std::io::Read;
+mod lab;
+
+use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use lab::{ENDS, Net, PATIENCE, PORT, QUEUE};
 use pemi::inject::Injector;
 use pemi::poll::{self, Interest};
 use pemi::probe::{Prober, Reply};
-use pemi::{clock, control, udp};
+use pemi::{clock, udp};
 use pemi_engine::SEC;
 use serde_json::{Value, json};
 
-const QUEUE: u16 = 77;
-const PORT: u16 = 443;
 /// For one packet to get through; it is sent again until then.
 const TRY: Duration = Duration::from_millis(200);
-/// For anything at all.
-const PATIENCE: Duration = Duration::from_secs(20);
 
-/// `(client, server)` of each IP version.
-const ENDS: [(&str, &str); 2] = [("10.77.0.2", "10.77.1.2"), ("fd77:0::2", "fd77:1::2")];
-
-/// Three namespaces in a row; they go with the value.
-struct Net {
-    name: String,
-}
-
-impl Net {
-    /// `None`, with the reason printed, where it cannot be had.
-    fn new() -> Option<Net> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let net = Net { name: format!("pemi-{}-{number}", std::process::id()) };
-        // SAFETY: no arguments; cannot fail.
-        if unsafe { libc::geteuid() } != 0 {
-            return skip("root is needed");
-        }
-        for part in ["c", "r", "s"] {
-            if !run("ip", &format!("netns add {}", net.at(part))) {
-                return skip("network namespaces are needed");
-            }
-            net.ip(part, "link set lo up");
-        }
-        let (c, r, s) = (net.at("c"), net.at("r"), net.at("s"));
-        net.ip("r", &format!("link add lan0 type veth peer name eth0 netns {c}"));
-        net.ip("r", &format!("link add wan0 type veth peer name eth0 netns {s}"));
-        let forwarding = "/proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv6/conf/all/forwarding";
-        let script = format!("for f in {forwarding}; do echo 1 > $f; done");
-        let args = ["netns", "exec", &r, "sh", "-c", &script];
-        assert!(Command::new("ip").args(args).status().unwrap().success());
-        for (part, device, net_number, host) in
-            [("c", "eth0", 0, 2), ("r", "lan0", 0, 1), ("r", "wan0", 1, 1), ("s", "eth0", 1, 2)]
-        {
-            net.ip(part, &format!("addr add 10.77.{net_number}.{host}/24 dev {device}"));
-            net.ip(part, &format!("addr add fd77:{net_number}::{host}/64 dev {device} nodad"));
-            net.ip(part, &format!("link set {device} up"));
-        }
-        for (part, number) in [("c", 0), ("s", 1)] {
-            net.ip(part, &format!("route add default via 10.77.{number}.1"));
-            net.ip(part, &format!("-6 route add default via fd77:{number}::1"));
-        }
-        for tool in ["iptables-nft", "ip6tables-nft"] {
-            for port in ["sport", "dport"] {
-                let rule = format!(
-                    "netns exec {r} {tool} -t mangle -A FORWARD -p udp --{port} {PORT} \
-                     -j NFQUEUE --queue-num {QUEUE} --queue-bypass"
-                );
-                if !run("ip", &rule) {
-                    return skip("iptables-nft and NFQUEUE are needed");
-                }
-            }
-        }
-        Some(net)
-    }
-
-    fn at(&self, part: &str) -> String {
-        format!("{}-{part}", self.name)
-    }
-
-    fn ip(&self, part: &str, command: &str) {
-        let command = format!("-n {} {command}", self.at(part));
-        assert!(run("ip", &command), "ip {command}");
-    }
-
-    /// Does something in one of the namespaces. Sockets stay where they were
-    /// opened.
-    fn inside<T: Send>(&self, part: &str, work: impl FnOnce() -> T + Send) -> T {
-        let file = File::open(format!("/var/run/netns/{}", self.at(part))).unwrap();
-        thread::scope(|scope| {
-            let thread = scope.spawn(move || {
-                // SAFETY: an open descriptor; only this thread changes places.
-                let result = unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) };
-                assert_eq!(result, 0);
-                work()
-            });
-            thread.join().unwrap()
-        })
-    }
-
-    fn socket(&self, part: &str, address: &str, port: u16) -> UdpSocket {
-        let address: IpAddr = address.parse().unwrap();
-        let socket = self.inside(part, || UdpSocket::bind((address, port)).unwrap());
-        socket.set_read_timeout(Some(TRY)).unwrap();
-        socket
-    }
-
-    fn start(&self, arguments: &[&str]) -> Daemon {
-        let directory = std::env::temp_dir().join(&self.name);
-        let control = directory.join("control.sock");
-        let child = Command::new("ip")
-            .args(["netns", "exec", &self.at("r"), env!("CARGO_BIN_EXE_pemi"), "run"])
-            .args(["--queue", &QUEUE.to_string(), "--control", control.to_str().unwrap()])
-            .args(arguments)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut daemon = Daemon { child, control };
-        daemon.until(|_| true);
-        daemon
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for part in ["c", "r", "s"] {
-            run("ip", &format!("netns del {}", self.at(part)));
-        }
-        let _ = fs::remove_dir_all(std::env::temp_dir().join(&self.name));
-    }
-}
-
-struct Daemon {
-    child: Child,
-    control: PathBuf,
-}
-
-impl Daemon {
-    /// Asks for the status until it is as wanted.
-    fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        let start = Instant::now();
-        loop {
-            let status = control::ask(&self.control, &json!({"method": "status"}));
-            match status {
-                Ok(status) if wanted(&status) => return status,
-                other => assert!(start.elapsed() < PATIENCE, "{other:?}"),
-            }
-            assert!(self.child.try_wait().unwrap().is_none(), "the daemon has ended");
-            thread::yield_now();
-        }
-    }
-
-    fn signal(&self, signal: i32) {
-        // `ip netns exec` has become the daemon: it executes, it does not fork.
-        // SAFETY: no pointers; the child has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id().cast_signed(), signal) }, 0);
-    }
-
-    /// How it ended and what it logged.
-    fn end(&mut self) -> (ExitStatus, String) {
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        (self.child.wait().unwrap(), log)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn run(program: &str, arguments: &str) -> bool {
-    let status = Command::new(program).args(arguments.split_ascii_whitespace()).status();
-    status.is_ok_and(|status| status.success())
-}
-
-fn skip<T>(reason: &str) -> Option<T> {
-    println!("SKIPPED: {reason}");
-    None
+/// A socket that does not wait longer than for one try.
+fn socket(net: &Net, part: &str, address: &str, port: u16) -> UdpSocket {
+    let socket = net.socket(part, address, port);
+    socket.set_read_timeout(Some(TRY)).unwrap();
+    socket
 }
 
 /// Sends until it arrives; whatever arrives has to be what was sent.
@@ -219,8 +52,8 @@ fn payload_of(len: usize) -> Vec<u8> {
 /// Packets of many lengths, both ways, over both IP versions.
 fn pass_all(net: &Net) {
     for (client, server) in ENDS {
-        let client = net.socket("c", client, 50000);
-        let server = net.socket("s", server, PORT);
+        let client = socket(net, "c", client, 50000);
+        let server = socket(net, "s", server, PORT);
         for len in [0, 1, 2, 7, 25, 40, 333, 1199, 1200, 1400] {
             let payload = payload_of(len);
             pass(&client, &server, &payload);
@@ -273,7 +106,7 @@ fn packets_pass_after_a_crash() {
 #[test]
 fn a_bad_file_on_reload_changes_nothing() {
     let Some(net) = Net::new() else { return };
-    let file = std::env::temp_dir().join(format!("{}.json", net.name));
+    let file = net.file("pemi.json");
     fs::write(&file, r#"{"cache_kib": 128, "device": ["lan0"]}"#).unwrap();
     let mut daemon = net.start(&["--config", file.to_str().unwrap()]);
     let limit = |status: &Value| status["cache"]["limit"].as_u64();
@@ -293,7 +126,6 @@ fn a_bad_file_on_reload_changes_nothing() {
     daemon.signal(libc::SIGHUP);
     let status = daemon.until(|status| limit(status) == Some(256 << 10));
     assert!(status["errors"][0].as_str().unwrap().contains("'queues' takes effect when"));
-    fs::remove_file(&file).unwrap();
 
     daemon.signal(libc::SIGTERM);
     let (status, log) = daemon.end();
@@ -352,7 +184,7 @@ fn copies_arrive_as_if_from_the_server() {
     let Some(net) = Net::new() else { return };
     let mut injector = net.inside("r", || Injector::open(0x2000_0000).unwrap());
     for (client, server) in ENDS {
-        let client = net.socket("c", client, 50000);
+        let client = socket(&net, "c", client, 50000);
         let server = SocketAddr::new(server.parse().unwrap(), PORT);
         let payload = payload_of(1200);
         let packet = whole_packet(server, client.local_addr().unwrap(), &payload);
