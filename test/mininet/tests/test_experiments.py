@@ -25,12 +25,13 @@ TRAIN = ["--preset", "train"]
 class Invocation:
     """One run.py, with a mark by which everything it started can be found."""
 
-    def __init__(self, *arguments):
+    def __init__(self, directory, *arguments):
         self.mark = f"PEMI_TEST_MARK={uuid.uuid4().hex}"
         name, value = self.mark.split("=")
         self.process = subprocess.Popen(
             [sys.executable, RUN, *arguments],
-            env={**os.environ, name: value},
+            # Logs go where pytest clears up: after SIGKILL nobody else does.
+            env={**os.environ, name: value, "TMPDIR": str(directory)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -75,7 +76,7 @@ def strays():
 def experiment(tmp_path, *arguments):
     """Runs it and returns the result; nothing may be left behind."""
     path = tmp_path / "result.json"
-    invocation = Invocation(*arguments, "--json", str(path))
+    invocation = Invocation(tmp_path, *arguments, "--json", str(path))
     assert invocation.finish(timeout_s=600) == 0
     assert invocation.left_behind() == []
     assert strays() == []
@@ -146,8 +147,8 @@ def test_call_loses_no_frame(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_interrupted_it_leaves_nothing_behind(number):
-    invocation = Invocation(*TRAIN, "--pemi", "goodput", "--bytes", "50MB")
+def test_interrupted_it_leaves_nothing_behind(number, tmp_path):
+    invocation = Invocation(tmp_path, *TRAIN, "--pemi", "goodput", "--bytes", "50MB")
     invocation.wait_for("/goodput")
     invocation.process.send_signal(number)
     code = invocation.finish(timeout_s=20)
