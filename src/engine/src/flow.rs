@@ -268,6 +268,7 @@ impl Flow {
                 self.release(cx, true);
                 return Verdict::Forward;
             }
+            Reading::Upstream => cx.stats.losses_upstream += 1,
             Reading::Healed | Reading::Noise | Reading::Plain => {
                 if self.conceal.ending() && self.refill.gaps.is_empty() {
                     self.release(cx, true);

@@ -82,6 +82,8 @@ pub(crate) enum Reading {
     Noise,
     /// One more hole.
     NewGap(GapSign),
+    /// One more hole that no packet of this hop has left.
+    Upstream,
     /// No hole is left.
     Healed,
     /// One of several holes is filled.
@@ -144,6 +146,12 @@ impl Sizes {
 
     /// Judges a reply.
     pub fn read(&mut self, facts: &Facts) -> Reading {
+        if facts.open == 0
+            && let Some(level) = self.unconfirmed.take()
+            && facts.size >= level
+        {
+            self.rebase(level);
+        }
         let base = *self.base.get_or_insert(facts.size);
         let mut excess = facts.size - base;
         let mut by_floor = false;
@@ -160,11 +168,22 @@ impl Sizes {
             // The delay field of a late reply has one byte more.
             excess = if excess >= 3 { excess - 1 } else { 0 };
         }
-        let reading = if facts.open == 0 {
+        let mut reading = if facts.open == 0 {
             self.read_closed(facts, excess, by_floor)
         } else {
             self.read_open(facts, excess)
         };
+        if let Reading::NewGap(sign) = reading
+            && facts.beat.adjacent
+            && sign.kind != SignKind::Rhythm
+        {
+            if facts.open == 0 {
+                self.unconfirmed = Some(facts.size);
+            } else {
+                self.base = self.base.map(|base| base + sign.step);
+            }
+            reading = Reading::Upstream;
+        }
         if let Reading::Noise = reading {
             if facts.open == 0 && excess < 0 {
                 self.aside = facts.size;
@@ -197,12 +216,6 @@ impl Sizes {
 
     fn read_closed(&mut self, facts: &Facts, excess: i32, by_floor: bool) -> Reading {
         let size = facts.size;
-        if let Some(level) = self.unconfirmed.take()
-            && (0..=1).contains(&(size - level))
-        {
-            self.rebase(size);
-            return Reading::Plain;
-        }
         let odd = excess > *STEP.end() || excess < SHORTER;
         if !odd {
             self.odd_run = 0;
@@ -437,6 +450,19 @@ mod tests {
         s.gave_up(2, 0);
         assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
         assert!(is_gap(s.read(&facts(40, 0))));
+    }
+
+    #[test]
+    fn holes_between_two_answered_packets_were_there_before() {
+        let mut s = with_base(36);
+        let beat = Beat { adjacent: true, fast: true, count: 1, ..Beat::default() };
+        let adjacent = |size| Facts { beat, ..facts(size, 0) };
+        assert_eq!(s.read(&adjacent(38)), Reading::Upstream);
+        assert!(is_gap(s.read(&facts(40, 0))), "one more, and not adjacent");
+        s.rebase(36);
+        assert_eq!(s.read(&adjacent(39)), Reading::Upstream);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(38, 0))), "39 was something else");
     }
 
     #[test]

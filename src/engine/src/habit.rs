@@ -43,6 +43,9 @@ pub(crate) struct Habit {
     steady: bool,
     timer: Option<Nanos>,
     previous_trigger: Option<(Id, u64)>,
+    /// That one was certain: timing named one packet, and no copy's answer was
+    /// due at the time.
+    previous_certain: bool,
     decimating: bool,
     short_counts: u32,
     long_counts: u32,
@@ -67,6 +70,9 @@ pub(crate) struct Beat {
     pub early: bool,
     /// It came one packet later than the client's very steady count.
     pub skipped: bool,
+    /// It was triggered by the very next packet after the previous trigger: no
+    /// packet that passed here can be missing between them.
+    pub adjacent: bool,
     /// Packets answered one by one before this one, at least two.
     pub ones: u32,
     /// First packet of that run.
@@ -101,6 +107,7 @@ impl Habit {
             steady: false,
             timer: None,
             previous_trigger: None,
+            previous_certain: false,
             decimating: false,
             short_counts: 0,
             long_counts: 0,
@@ -194,6 +201,8 @@ impl Habit {
         let trigger = if fast { nearest } else { latest? };
         let number = cache.record(trigger)?.number;
         let mut beat = Beat { trigger: number, fast, error: offset.abs(), ..Beat::default() };
+        let certain = fast && similar <= 1 && !reply.fill && rtt.sharp();
+        let previous_certain = core::mem::replace(&mut self.previous_certain, certain);
         let (previous, previous_number) = match self.previous_trigger {
             Some((_, n)) if number <= n => return Some(Beat { fast: false, ..beat }),
             Some(previous) => previous,
@@ -204,6 +213,7 @@ impl Habit {
         };
         self.previous_trigger = Some((trigger, number));
         beat.count = number - previous_number;
+        beat.adjacent = beat.count == 1 && certain && previous_certain;
         // How long the first unanswered packet has waited for this reply.
         let waited = cache
             .after(previous)
