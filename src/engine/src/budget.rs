@@ -19,7 +19,7 @@ const PROVEN_PACKETS: u64 = 600;
 /// ... and guarantees this many copies at a time ...
 const PROVEN_COPIES: usize = 8;
 /// ... until so many were sent in vain.
-const PROVEN_DEBT: i32 = -24 * ONE;
+const PROVEN_DEBT: i32 = -8 * ONE;
 /// This many heals within [`LOSSY_PACKETS`] say that the hop loses more than
 /// about 1.5 %: width pays more than it costs.
 const LOSSY_HEALS: usize = 6;

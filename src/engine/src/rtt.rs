@@ -72,7 +72,7 @@ impl LocalRtt {
     /// Whether replies keep so close to the estimate that they name their
     /// packet.
     pub fn sharp(&self) -> bool {
-        self.deviation < 300 * US
+        self.deviation < 180 * US
     }
 
     /// Replies this far from a moment still belong to it, when it matters.
