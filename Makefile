@@ -57,7 +57,8 @@ lint: setup ## formatting and static checks of everything
 	$(RUFF) format --check test
 	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
 
-bench: build ## speed of the engine and of a whole router with it, as JSON (as root)
+bench: ## speed of the engine and of a whole router with it, as JSON (as root)
+	@$(MAKE) --silent build >&2
 	@$(PYTHON) test/bench/run.py
 
 clean: ## remove everything that was built or measured
