@@ -281,10 +281,23 @@ mod tests {
         }
     }
 
-    fn socket(name: &str) -> PathBuf {
-        std::env::temp_dir()
-            .join(format!("pemi-test-{}-{name}", std::process::id()))
-            .join("control.sock")
+    /// A folder of its own, gone with the test.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            Folder(std::env::temp_dir().join(format!("pemi-test-{}-{name}", std::process::id())))
+        }
+
+        fn socket(&self) -> PathBuf {
+            self.0.join("control.sock")
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 
     /// Serves until one whole connection has come and gone.
@@ -304,7 +317,8 @@ mod tests {
 
     #[test]
     fn asks_and_answers() {
-        let path = socket("ask");
+        let folder = Folder::new("ask");
+        let path = folder.socket();
         let server = thread::spawn({
             let control = Control::open(&path).unwrap();
             move || serve(control)
@@ -327,7 +341,8 @@ mod tests {
 
     #[test]
     fn a_stale_socket_is_replaced_a_live_one_is_not() {
-        let path = socket("stale");
+        let folder = Folder::new("stale");
+        let path = folder.socket();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
@@ -341,7 +356,8 @@ mod tests {
 
     #[test]
     fn the_socket_is_for_the_owner_only() {
-        let path = socket("mode");
+        let folder = Folder::new("mode");
+        let path = folder.socket();
         let _control = Control::open(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
