@@ -70,8 +70,6 @@ pub(crate) struct Flow {
     budget: Budget,
     guard: Guard,
     tail: Tail,
-    /// Rhythm of the reply in hand.
-    beat: Beat,
 }
 
 impl Flow {
@@ -109,7 +107,6 @@ impl Flow {
             budget: Budget::new(hop),
             guard: Guard::new(now),
             tail: Tail::new(),
-            beat: Beat::default(),
         }
     }
 
@@ -259,9 +256,9 @@ impl Flow {
         }
         let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
         let previous = self.last_reply.replace(now);
-        let reading = self.read(cx, size, previous);
+        let (reading, beat) = self.read(cx, size, previous);
         match reading {
-            Reading::NewGap(sign) => self.new_gap(cx, sign, previous),
+            Reading::NewGap(sign) => self.new_gap(cx, sign, beat, previous),
             Reading::OneHealed => self.one_healed(cx),
             Reading::Healed if !self.refill.gaps.is_empty() => {
                 self.all_healed(cx);
@@ -290,7 +287,7 @@ impl Flow {
     }
 
     /// What a reply says, with everything that bears on it.
-    fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> Reading {
+    fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> (Reading, Beat) {
         let now = cx.now;
         let answer = self.refill.nearest_answer(now, self.rtt.get());
         let answer_within = |span: Nanos| answer.is_some_and(|a| a <= span);
@@ -315,7 +312,7 @@ impl Flow {
                 self.governor.storm_step(now);
             }
             self.sizes.rebase(size);
-            return Reading::Plain;
+            return (Reading::Plain, beat);
         }
         let explained = 1000 * US + 3 * self.rtt.deviation();
         let tolerance = self.rtt.tolerance();
@@ -340,14 +337,13 @@ impl Flow {
             if self.guard.congested(now, cx.hop) {
                 cx.stats.losses_congestion += 1;
                 self.sizes.rebase(size);
-                return Reading::Plain;
+                return (Reading::Plain, beat);
             }
             if self.refill.gaps.is_full() {
-                return Reading::Noise;
+                return (Reading::Noise, beat);
             }
         }
-        self.beat = beat;
-        reading
+        (reading, beat)
     }
 
     /// Ends an episode of holding, if there is one.

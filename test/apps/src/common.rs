@@ -33,6 +33,17 @@ pub enum Cc {
     Bbr,
 }
 
+/// Options of both servers.
+#[derive(Debug, clap::Args)]
+pub struct ServerOptions {
+    /// Address and port; port 0: any, which is then printed
+    #[arg(long)]
+    pub listen: SocketAddr,
+    /// What both sides have.
+    #[command(flatten)]
+    pub transport: TransportOptions,
+}
+
 /// Options of servers and clients.
 #[derive(Clone, Debug, clap::Args)]
 pub struct TransportOptions {

@@ -11,19 +11,8 @@ use anyhow::{Context, Result, bail, ensure};
 use quinn::{ConnectionError, SendStream};
 use serde::Serialize;
 
-use crate::common::{self, TransportOptions, rounded};
+use crate::common::{self, ServerOptions, TransportOptions, rounded};
 use crate::pattern;
-
-/// Options of the server.
-#[derive(Debug, clap::Args)]
-pub struct ServerOptions {
-    /// Address and port; port 0: any, which is then printed
-    #[arg(long)]
-    listen: SocketAddr,
-    /// What both sides have.
-    #[command(flatten)]
-    pub transport: TransportOptions,
-}
 
 /// Options of the client.
 #[derive(Debug, clap::Args)]

@@ -16,7 +16,7 @@ use quinn::{Connection, ConnectionError, RecvStream};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::common::{self, TransportOptions, rounded};
+use crate::common::{self, ServerOptions, TransportOptions, rounded};
 use crate::pattern;
 
 /// Frame number and time.
@@ -25,17 +25,6 @@ const MAX_FRAME_BYTES: u32 = 16 << 20;
 const MAX_FRAMES: u32 = 1_000_000;
 /// How long after the last frame was generated frames may still arrive.
 const GRACE: Duration = Duration::from_secs(30);
-
-/// Options of the server.
-#[derive(Debug, clap::Args)]
-pub struct ServerOptions {
-    /// Address and port; port 0: any, which is then printed
-    #[arg(long)]
-    listen: SocketAddr,
-    /// What both sides have.
-    #[command(flatten)]
-    pub transport: TransportOptions,
-}
 
 /// Options of the client.
 #[derive(Debug, clap::Args)]

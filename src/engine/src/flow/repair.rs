@@ -18,9 +18,14 @@ const OVERFLOW_GAPS: usize = 3;
 impl Flow {
     /// A reply revealed a hole: sends what was most likely lost and, if that
     /// mostly works, begins to hold.
-    pub(super) fn new_gap(&mut self, cx: &mut Context<'_>, sign: GapSign, previous: Option<Time>) {
+    pub(super) fn new_gap(
+        &mut self,
+        cx: &mut Context<'_>,
+        sign: GapSign,
+        beat: Beat,
+        previous: Option<Time>,
+    ) {
         let now = cx.now;
-        let beat = self.beat;
         let by_rhythm = sign.kind == SignKind::Rhythm;
         let weak = self.governor.weak(now, sign.kind);
         let thin = if by_rhythm { 0 } else { self.habit.thin_reply_wait() };

@@ -9,7 +9,7 @@ use pemi_apps::{common, goodput};
 #[command(version, about = "QUIC download of a number of bytes")]
 enum Command {
     /// Serve until SIGTERM
-    Server(goodput::ServerOptions),
+    Server(common::ServerOptions),
     /// Ask a server once and print the result as JSON
     Client(goodput::ClientOptions),
 }

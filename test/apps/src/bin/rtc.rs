@@ -9,7 +9,7 @@ use pemi_apps::{common, rtc};
 #[command(version, about = "Real-time video over QUIC, one stream a frame")]
 enum Command {
     /// Serve until SIGTERM
-    Server(rtc::ServerOptions),
+    Server(common::ServerOptions),
     /// Ask a server once and print the result as JSON
     Client(rtc::ClientOptions),
 }
