@@ -305,3 +305,35 @@ impl Engine {
         self.flows.iter().map(move |(_, flow)| flow.info(now))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::tests::v4;
+    use crate::quic::V1;
+    use crate::quic::tests::long;
+    use crate::time::SEC;
+
+    /// The second in which a flow that never loses anything is let go.
+    fn let_go_at(release_after: Option<Nanos>) -> Option<i64> {
+        let mut engine = Engine::new(Config { release_after, ..Config::default() }, 1);
+        let initial = v4(&long(V1, 0, 1200));
+        let short = v4(&[0x40; 40]);
+        (0..100).find(|second| {
+            let packet = if *second == 0 { &initial } else { &short };
+            let now = Time::ZERO + second * SEC;
+            let verdict = engine.on_packet(now, Direction::Up, packet, Handle(1));
+            while engine.next_action().is_some() {}
+            let bypassed = engine.stats(now).flows_bypassed == 1;
+            assert_eq!(verdict == Verdict::Bypass, bypassed);
+            bypassed
+        })
+    }
+
+    #[test]
+    fn a_clean_flow_is_let_go() {
+        assert_eq!(let_go_at(Some(30 * SEC)), Some(31));
+        assert_eq!(let_go_at(Some(5 * SEC)), Some(6));
+        assert_eq!(let_go_at(None), None);
+    }
+}
