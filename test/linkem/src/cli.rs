@@ -25,7 +25,7 @@ Of both directions; with -ab or -ba appended (--rate-ab) of one, which then wins
   --delay MS        one-way propagation delay (default 0)
   --jitter MS       the delay varies uniformly by +-MS, never reordering (default 0)
   --queue BYTES     what may wait, without the frame in service (default 262144)
-  --qdisc KIND      droptail or codel (default droptail)
+  --qdisc KIND      droptail, codel or fq_codel (default droptail)
   --loss PERCENT    independent losses (default 0)
   --ge 'P R 1-H 1-K'  Gilbert-Elliott losses in percent, as tc-netem's gemodel
 
@@ -99,7 +99,8 @@ impl Given {
                 self.qdisc = Some(match value()?.as_str() {
                     "droptail" => Discipline::Droptail,
                     "codel" => Discipline::Codel,
-                    other => bail!("'{other}' is neither droptail nor codel"),
+                    "fq_codel" => Discipline::FqCodel,
+                    other => bail!("'{other}' is none of droptail, codel, fq_codel"),
                 });
             }
             "loss" => self.loss = Some(Model::bernoulli(&value()?).map_err(|e| anyhow!(e))?),

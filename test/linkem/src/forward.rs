@@ -142,6 +142,10 @@ impl Forwarder {
                     bytes: frame.len() as u32,
                     network_bytes: view.network_bytes as u32,
                     lossy: view.measured || *lossy_all,
+                    // An experiment's flows differ in protocol or ports.
+                    flow: u32::from(view.protocol) << 24
+                        ^ u32::from(view.ports.0) << 16
+                        ^ u32::from(view.ports.1),
                     item: Frame {
                         identity: truth.as_ref().map(|_| Identity::new(at, lane.direction, &view)),
                         bytes,

@@ -5,6 +5,7 @@
 
 pub mod cli;
 pub mod forward;
+pub mod fq;
 pub mod frame;
 pub mod lab;
 pub mod loss;

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::fq::FairQueue;
 use crate::loss::{Loss, Model, Purpose, Random};
 use crate::queue::{Discipline, Queue};
 use crate::trace::{OPPORTUNITY_BYTES, Trace};
@@ -51,6 +52,8 @@ pub struct Packet<T> {
     pub network_bytes: u32,
     /// May be lost, and counts in the index of the losses.
     pub lossy: bool,
+    /// Packets of one flow wait in one queue of FQ-CoDel.
+    pub flow: u32,
 }
 
 /// Why a packet was not delivered.
@@ -81,7 +84,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Pipe<T> {
     server: Server<T>,
-    queue: Queue<Packet<T>>,
+    queue: Waiting<T>,
     loss: Loss,
     random: Random,
     delay: Nanos,
@@ -93,6 +96,61 @@ pub struct Pipe<T> {
     last_due: Nanos,
     dropped: VecDeque<(T, Dropped)>,
     counts: Counts,
+}
+
+/// Packets in front of the link.
+#[derive(Debug)]
+enum Waiting<T> {
+    One(Queue<Packet<T>>),
+    Fair(FairQueue<Packet<T>>),
+}
+
+impl<T> Waiting<T> {
+    fn push(&mut self, at: Nanos, packet: Packet<T>, mut drop: impl FnMut(Packet<T>)) {
+        let (bytes, flow) = (packet.bytes, packet.flow);
+        match self {
+            Waiting::One(queue) => {
+                if let Err(packet) = queue.push(at, packet, bytes) {
+                    drop(packet);
+                }
+            }
+            Waiting::Fair(queue) => queue.push(at, flow, packet, bytes, drop),
+        }
+    }
+
+    fn pop(&mut self, at: Nanos, drop: impl FnMut(Packet<T>)) -> Option<Packet<T>> {
+        match self {
+            Waiting::One(queue) => queue.pop(at, drop).map(|(packet, _)| packet),
+            Waiting::Fair(queue) => queue.pop(at, drop),
+        }
+    }
+
+    fn passed_by(&mut self) {
+        if let Waiting::One(queue) = self {
+            queue.passed_by();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Waiting::One(queue) => queue.is_empty(),
+            Waiting::Fair(queue) => queue.is_empty(),
+        }
+    }
+
+    fn max_bytes(&self) -> u64 {
+        match self {
+            Waiting::One(queue) => queue.max_bytes(),
+            Waiting::Fair(queue) => queue.max_bytes(),
+        }
+    }
+
+    fn drain(&mut self) -> Vec<T> {
+        match self {
+            Waiting::One(queue) => queue.drain().map(|packet| packet.item).collect(),
+            Waiting::Fair(queue) => queue.drain().map(|packet| packet.item).collect(),
+        }
+    }
 }
 
 /// What serialises the packets.
@@ -132,7 +190,10 @@ impl<T> Pipe<T> {
                     Server::Trace { trace, current: None, open: None }
                 }
             },
-            queue: Queue::new(settings.queue_bytes, settings.discipline),
+            queue: match settings.discipline {
+                Discipline::FqCodel => Waiting::Fair(FairQueue::new(settings.queue_bytes)),
+                single => Waiting::One(Queue::new(settings.queue_bytes, single)),
+            },
             loss: Loss::new(settings.loss, random),
             random,
             delay: settings.delay,
@@ -167,11 +228,11 @@ impl<T> Pipe<T> {
                 }
             }
         }
-        let bytes = packet.bytes;
-        if let Err(packet) = self.queue.push(at, packet, bytes) {
-            self.counts.queue_dropped += 1;
-            self.dropped.push_back((packet.item, Dropped::Queue));
-        }
+        let Pipe { queue, dropped, counts, .. } = self;
+        queue.push(at, packet, |packet| {
+            counts.queue_dropped += 1;
+            dropped.push_back((packet.item, Dropped::Queue));
+        });
     }
 
     /// Lets everything happen that happens until `now`.
@@ -276,8 +337,7 @@ impl<T> Pipe<T> {
             Server::Trace { current, .. } => current.take().map(|(_, packet)| packet.item),
         };
         let line = self.line.drain(..).map(|(_, item)| item);
-        let queued = self.queue.drain().map(|packet| packet.item);
-        line.chain(in_service).chain(queued).collect()
+        line.chain(in_service).chain(self.queue.drain()).collect()
     }
 
     /// What has gone through so far.
@@ -316,7 +376,7 @@ mod tests {
     }
 
     fn packet(item: u64, bytes: u32) -> Packet<u64> {
-        Packet { item, bytes, network_bytes: bytes - 14, lossy: true }
+        Packet { item, bytes, network_bytes: bytes - 14, lossy: true, flow: 0 }
     }
 
     /// Runs the pipe dry as an event loop would; gives (due, item).

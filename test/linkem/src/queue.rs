@@ -1,4 +1,4 @@
-//! The queue in front of a link: limited in bytes, droptail or CoDel.
+//! One queue: limited in bytes, droptail or CoDel.
 
 use std::collections::VecDeque;
 
@@ -11,6 +11,8 @@ pub enum Discipline {
     Droptail,
     /// Droptail, and CoDel (RFC 8289) at the head.
     Codel,
+    /// A queue for each flow, served in turn, CoDel in each (RFC 8290).
+    FqCodel,
 }
 
 /// A queued packet.
@@ -54,16 +56,21 @@ impl<T> Queue<T> {
         Ok(())
     }
 
-    /// The next item; what CoDel drops on the way goes to `drop`.
-    pub fn pop(&mut self, now: Nanos, drop: impl FnMut(T)) -> Option<T> {
+    /// The next item and its size; what CoDel drops on the way goes to `drop`.
+    pub fn pop(&mut self, now: Nanos, drop: impl FnMut(T)) -> Option<(T, u32)> {
         match self.codel.take() {
-            None => self.pop_entry().map(|entry| entry.item),
+            None => self.pop_front(),
             Some(mut codel) => {
                 let item = codel.pop(self, now, drop);
                 self.codel = Some(codel);
                 item
             }
         }
+    }
+
+    /// The item at the head and its size, whatever CoDel thinks of it.
+    pub fn pop_front(&mut self) -> Option<(T, u32)> {
+        self.pop_entry().map(|entry| (entry.item, entry.bytes))
     }
 
     /// Tells CoDel that a packet found an idle link and did not wait here.
@@ -76,6 +83,11 @@ impl<T> Queue<T> {
     /// Nothing waits.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Bytes that wait.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The most bytes that ever waited at once.
@@ -113,12 +125,17 @@ struct Codel {
 }
 
 impl Codel {
-    fn pop<T>(&mut self, queue: &mut Queue<T>, now: Nanos, mut drop: impl FnMut(T)) -> Option<T> {
+    fn pop<T>(
+        &mut self,
+        queue: &mut Queue<T>,
+        now: Nanos,
+        mut drop: impl FnMut(T),
+    ) -> Option<(T, u32)> {
         let (mut head, mut ok_to_drop) = self.pop_judged(queue, now);
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
-                head.take().map(&mut drop);
+                head.take().map(|(item, _)| drop(item));
                 self.count += 1;
                 (head, ok_to_drop) = self.pop_judged(queue, now);
                 if ok_to_drop {
@@ -128,7 +145,7 @@ impl Codel {
                 }
             }
         } else if ok_to_drop {
-            head.take().map(&mut drop);
+            head.take().map(|(item, _)| drop(item));
             (head, _) = self.pop_judged(queue, now);
             self.dropping = true;
             // Soon after the last dropping state its rate is a good start.
@@ -142,7 +159,7 @@ impl Codel {
     }
 
     /// The head, and whether it waited too long (`dodequeue` in the RFC).
-    fn pop_judged<T>(&mut self, queue: &mut Queue<T>, now: Nanos) -> (Option<T>, bool) {
+    fn pop_judged<T>(&mut self, queue: &mut Queue<T>, now: Nanos) -> (Option<(T, u32)>, bool) {
         let Some(entry) = queue.pop_entry() else {
             self.first_above = None;
             return (None, false);
@@ -157,7 +174,7 @@ impl Codel {
                 Some(time) => ok_to_drop = now >= time,
             }
         }
-        (Some(entry.item), ok_to_drop)
+        (Some((entry.item, entry.bytes)), ok_to_drop)
     }
 }
 
@@ -177,7 +194,8 @@ mod tests {
         assert_eq!(queue.push(0, 3, 101), Err(3));
         assert_eq!(queue.push(0, 4, 100), Ok(()));
         assert_eq!(queue.max_bytes(), 3000);
-        let drained: Vec<i32> = std::iter::from_fn(|| queue.pop(0, |_| ())).collect();
+        let drained: Vec<i32> =
+            std::iter::from_fn(|| queue.pop(0, |_| ())).map(|(item, _)| item).collect();
         assert_eq!(drained, [1, 2, 4]);
         assert_eq!(queue.push(0, 5, 3000), Ok(()));
     }
@@ -194,7 +212,7 @@ mod tests {
                 queue.push(ms * MS, ms, 1500).unwrap();
                 sent += 1;
             }
-            if let Some(entered) = queue.pop(ms * MS, |_| drops.push(ms)) {
+            if let Some((entered, _)) = queue.pop(ms * MS, |_| drops.push(ms)) {
                 sojourn = ms - entered;
             }
         }
@@ -210,7 +228,7 @@ mod tests {
             queue.push(0, packet, 1500).unwrap();
         }
         for ms in 0..90 {
-            assert_eq!(queue.pop(ms * MS, |_| panic!("dropped")), Some(ms));
+            assert_eq!(queue.pop(ms * MS, |_| panic!("dropped")), Some((ms, 1500)));
         }
     }
 

@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     links.add_argument(
         "--qdisc",
-        choices=("droptail", "codel"),
+        choices=("droptail", "codel", "fq_codel"),
         default=argparse.SUPPRESS,
         help="queue discipline of link 2 (default: droptail)",
     )

@@ -129,6 +129,6 @@ def _start_netem(node, interfaces: tuple[str, str], hop: Hop) -> None:
             f"tc qdisc add dev {interface} parent 1: handle 2: tbf rate {hop.rate_mbit:g}mbit "
             f"burst 1600 limit {hop.queue_bytes}",
         )
-        if hop.qdisc == "codel":
-            must(node, f"tc qdisc add dev {interface} parent 2: codel limit 10000")
+        if hop.qdisc != "droptail":
+            must(node, f"tc qdisc add dev {interface} parent 2: {hop.qdisc} limit 10000")
     must(node, "ip link set br0 up")
