@@ -135,7 +135,9 @@ impl Codel {
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
-                head.take().map(|(item, _)| drop(item));
+                if let Some((item, _)) = head.take() {
+                    drop(item);
+                }
                 self.count += 1;
                 (head, ok_to_drop) = self.pop_judged(queue, now);
                 if ok_to_drop {
@@ -145,7 +147,9 @@ impl Codel {
                 }
             }
         } else if ok_to_drop {
-            head.take().map(|(item, _)| drop(item));
+            if let Some((item, _)) = head.take() {
+                drop(item);
+            }
             (head, _) = self.pop_judged(queue, now);
             self.dropping = true;
             // Soon after the last dropping state its rate is a good start.
