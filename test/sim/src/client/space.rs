@@ -1,0 +1,182 @@
+//! A packet number space of the client: what came, what is to be acknowledged,
+//! what was sent and waits for its own acknowledgement.
+
+use std::collections::BTreeMap;
+
+use linkem::{MS, Nanos};
+
+use super::habit::{Habit, Timer};
+use super::wire::put_varint;
+use crate::random::Random;
+use crate::ranges::Ranges;
+
+/// A packet that waits for its acknowledgement.
+#[derive(Debug)]
+pub struct Sent {
+    /// Frames that are sent again if it is lost.
+    pub frames: Vec<Vec<u8>>,
+    /// The largest number that it acknowledged.
+    pub acknowledged: Option<u64>,
+    /// When it was sent.
+    pub at: Nanos,
+}
+
+/// A packet number space.
+#[derive(Debug, Default)]
+pub struct Space {
+    /// All that ever came.
+    seen: Ranges,
+    /// What acknowledgements still report.
+    reported: Ranges,
+    largest_at: Nanos,
+    received: u64,
+    ect0: u64,
+    unanswered: u32,
+    /// When the oldest of these came.
+    unanswered_since: Option<Nanos>,
+    hole_left: u32,
+    /// An acknowledgement is due.
+    pub answer_at: Option<Nanos>,
+    /// The next number to send.
+    pub next_number: u64,
+    largest_acked: Option<u64>,
+    /// Sent, by number.
+    pub sent: BTreeMap<u64, Sent>,
+    /// Frames to send.
+    pub pending: Vec<Vec<u8>>,
+}
+
+impl Space {
+    /// The number after the largest that came.
+    pub fn expected(&self) -> u64 {
+        self.seen.largest().map_or(0, |largest| largest + 1)
+    }
+
+    /// A packet came; false if it had come before.
+    pub fn receive(&mut self, now: Nanos, number: u64, ect0: bool) -> bool {
+        if !self.seen.insert(number..number + 1) {
+            return false;
+        }
+        self.reported.insert(number..number + 1);
+        if self.seen.largest() == Some(number) {
+            self.largest_at = now;
+        }
+        self.received += 1;
+        self.ect0 += u64::from(ect0);
+        true
+    }
+
+    /// That packet wants an acknowledgement; `expected` as before it came.
+    pub fn ask(
+        &mut self,
+        now: Nanos,
+        number: u64,
+        expected: u64,
+        habit: &Habit,
+        rtt: Nanos,
+        random: &mut Random,
+    ) {
+        self.unanswered += 1;
+        let since = *self.unanswered_since.get_or_insert(now);
+        if number > expected && expected > 0 {
+            self.hole_left = habit.hole_run;
+        }
+        let (first, first_every) = habit.opening;
+        let every = if self.received <= first { first_every } else { habit.every };
+        let fill = number < expected && habit.fill_at_once;
+        let at_once = self.unanswered >= every || self.hole_left > 0 || fill;
+        if number >= expected {
+            self.hole_left = self.hole_left.saturating_sub(1);
+        }
+        let due = if at_once {
+            let (from, to) = habit.delay;
+            now + from + random.below(to - from + 1)
+        } else {
+            since
+                + match habit.timer {
+                    Timer::Fixed(delay) => delay,
+                    Timer::QuarterRtt => (rtt / 4).max(MS),
+                }
+        };
+        self.answer_at = Some(self.answer_at.map_or(due, |at| at.min(due)));
+    }
+
+    /// Appends an ACK frame and forgets that one was due; gives the largest number.
+    pub fn acknowledge(&mut self, now: Nanos, habit: &Habit, out: &mut Vec<u8>) -> Option<u64> {
+        let largest = self.reported.largest()?;
+        let ranges: Vec<_> = self.reported.descending().take(habit.ranges).collect();
+        put_varint(out, if habit.ecn { 0x03 } else { 0x02 });
+        put_varint(out, largest);
+        // In units of 8 us, the default of ack_delay_exponent.
+        put_varint(out, now.saturating_sub(self.largest_at) / 1000 / 8);
+        put_varint(out, ranges.len() as u64 - 1);
+        let mut below = None;
+        for range in ranges {
+            if let Some(below) = below {
+                put_varint(out, below - range.end - 1);
+            }
+            put_varint(out, range.end - range.start - 1);
+            below = Some(range.start);
+        }
+        if habit.ecn {
+            put_varint(out, self.ect0);
+            put_varint(out, 0);
+            put_varint(out, 0);
+        }
+        self.unanswered = 0;
+        self.unanswered_since = None;
+        self.answer_at = None;
+        Some(largest)
+    }
+
+    /// The number that the next packet gets, and how many bytes it takes
+    /// (RFC 9000, section 17.1).
+    pub fn take_number(&mut self) -> (u64, usize) {
+        let number = self.next_number;
+        self.next_number += 1;
+        let span = number + 1 - self.largest_acked.map_or(0, |largest| largest + 1);
+        (number, if span < 1 << 7 { 1 } else { 2 })
+    }
+
+    /// The server acknowledges; gives a round trip if the largest is new.
+    pub fn acked(&mut self, now: Nanos, ranges: &[(u64, u64)]) -> Option<Nanos> {
+        let largest = ranges[0].1;
+        let rtt = self.sent.get(&largest).map(|sent| now.saturating_sub(sent.at));
+        self.largest_acked = self.largest_acked.max(Some(largest));
+        for (start, end) in ranges {
+            let numbers: Vec<u64> = self.sent.range(*start..=*end).map(|(n, _)| *n).collect();
+            for number in numbers {
+                let sent = self.sent.remove(&number);
+                if let Some(reported) = sent.and_then(|sent| sent.acknowledged) {
+                    // RFC 9000, section 13.2.4.
+                    self.reported.remove_below(reported);
+                }
+            }
+        }
+        // Packet threshold of RFC 9002, section 6.1.1.
+        while let Some((&number, _)) = self.sent.first_key_value()
+            && number + 3 <= largest
+        {
+            self.lose(number);
+        }
+        rtt
+    }
+
+    /// A packet is taken for lost: its frames go again.
+    fn lose(&mut self, number: u64) {
+        let sent = self.sent.remove(&number);
+        self.pending.extend(sent.into_iter().flat_map(|sent| sent.frames));
+    }
+
+    /// Nothing has come for too long: all goes again.
+    pub fn lose_all(&mut self) {
+        while let Some((&number, _)) = self.sent.first_key_value() {
+            self.lose(number);
+        }
+    }
+
+    /// When the last packet was sent that the server has to acknowledge.
+    pub fn waiting_since(&self) -> Option<Nanos> {
+        self.sent.values().filter(|sent| !sent.frames.is_empty()).map(|sent| sent.at).max()
+    }
+}

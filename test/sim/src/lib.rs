@@ -1,0 +1,18 @@
+//! QUIC endpoints, links and the engine in virtual time: same seed, same result.
+
+pub mod air;
+pub mod client;
+pub mod endpoint;
+pub mod host;
+pub mod matrix;
+pub mod quinn;
+pub mod random;
+pub mod ranges;
+pub mod report;
+pub mod router;
+pub mod run;
+pub mod scenario;
+pub mod session;
+pub mod tcp;
+pub mod truth;
+pub mod world;

@@ -1,0 +1,75 @@
+//! `sim`: the simulator's command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use pemi_sim::run::{Assist, Outcome, run_all};
+
+/// QUIC across a lossy hop in virtual time, with the engine and without.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run one scenario with several seeds.
+    Run {
+        /// A TOML file; see scenarios/ for examples.
+        scenario: PathBuf,
+        /// How many seeds.
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+        /// The first of them.
+        #[arg(long, default_value_t = 1)]
+        first: u64,
+        /// How it is run; all three if not given.
+        #[arg(long)]
+        assist: Vec<Assist>,
+        /// Options changed, as in `wifi.delay_ms=5`, `flow.cc="bbr"`.
+        #[arg(long = "set", value_name = "OPTION=VALUE")]
+        changes: Vec<String>,
+        /// Print the results of all runs as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Run { scenario, seeds, first, assist, changes, json } => {
+            let scenario = pemi_sim::matrix::read(&scenario, &changes)?;
+            let assists = if assist.is_empty() {
+                vec![Assist::Off, Assist::On, Assist::Lossless]
+            } else {
+                assist
+            };
+            let jobs: Vec<_> = assists
+                .iter()
+                .flat_map(|assist| (first..first + seeds).map(|seed| (&scenario, *assist, seed)))
+                .collect();
+            let bar = bar(jobs.len());
+            let outcomes = run_all(&jobs, &bar)?;
+            bar.finish_and_clear();
+            if json {
+                println!("{}", serde_json::to_string_pretty(&outcomes)?);
+            } else {
+                for assist in assists {
+                    let runs: Vec<&Outcome> =
+                        outcomes.iter().filter(|run| run.assist == assist).collect();
+                    println!("{}", pemi_sim::report::summary(assist, &runs));
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn bar(runs: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left")
+        .expect("the template is valid");
+    ProgressBar::new(runs as u64).with_style(style)
+}

@@ -1,0 +1,179 @@
+//! The router: the engine as it is, fed with IP packets, and what it decides
+//! translated back to the simulator's parcels.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
+
+use linkem::Nanos;
+use pemi_engine::{Action, Config, Direction, Engine, Event, Handle, Time, Verdict};
+
+use crate::endpoint::Datagram;
+
+/// IPv4 and UDP headers.
+pub const HEADERS: usize = 28;
+
+/// A datagram between the two links.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// Its flow.
+    pub flow: usize,
+    /// Its number among the flow's datagrams of its direction.
+    pub number: u32,
+    /// Sent by the router in place of the server.
+    pub copy: bool,
+    /// What it carries.
+    pub datagram: Datagram,
+}
+
+/// What the router does next.
+#[derive(Debug)]
+pub enum Order {
+    /// Sends a parcel on.
+    Send(Direction, Parcel),
+    /// Sends an echo request to a client.
+    Echo(IpAddr),
+}
+
+/// The engine and what it holds.
+pub struct Router {
+    engine: Engine,
+    clients: Vec<Ipv4Addr>,
+    held: HashMap<u32, Parcel>,
+    next_handle: u32,
+    /// Datagrams towards the clients by flow and IP identification.
+    sent: HashMap<(usize, u16), Parcel>,
+    orders: VecDeque<Order>,
+    packet: Vec<u8>,
+    /// Client packets that were held.
+    pub held_total: u64,
+    /// What the engine told, if it was asked to.
+    pub events: Vec<Event>,
+}
+
+impl Router {
+    /// A router for flows whose clients have these addresses.
+    pub fn new(config: Config, seed: u64, clients: Vec<Ipv4Addr>) -> Router {
+        Router {
+            engine: Engine::new(config, seed),
+            clients,
+            held: HashMap::new(),
+            next_handle: 0,
+            sent: HashMap::new(),
+            orders: VecDeque::new(),
+            packet: Vec::new(),
+            held_total: 0,
+            events: Vec::new(),
+        }
+    }
+
+    /// A parcel has arrived.
+    pub fn receive(&mut self, now: Nanos, direction: Direction, parcel: Parcel) {
+        self.write_packet(direction, &parcel);
+        let handle = self.next_handle;
+        self.next_handle += 1;
+        if direction == Direction::Down {
+            self.sent.insert((parcel.flow, parcel.number as u16), parcel.clone());
+        }
+        match self.engine.on_packet(time(now), direction, &self.packet, Handle(handle)) {
+            Verdict::Forward | Verdict::Bypass => {
+                self.orders.push_back(Order::Send(direction, parcel));
+            }
+            Verdict::Hold => {
+                self.held_total += 1;
+                self.held.insert(handle, parcel);
+            }
+        }
+        self.take_actions();
+    }
+
+    /// An echo came back.
+    pub fn echo(&mut self, now: Nanos, client: IpAddr, rtt: Nanos) {
+        self.engine.on_probe_reply(time(now), client, rtt as i64);
+        self.take_actions();
+    }
+
+    /// When [`Router::on_timeout`] is wanted.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        self.engine.next_timeout().map(|at| at.as_nanos())
+    }
+
+    /// That time has come.
+    pub fn on_timeout(&mut self, now: Nanos) {
+        self.engine.on_timeout(time(now));
+        self.take_actions();
+    }
+
+    /// The next thing to do.
+    pub fn next_order(&mut self) -> Option<Order> {
+        self.orders.pop_front()
+    }
+
+    /// The engine's counters.
+    pub fn stats(&self, now: Nanos) -> pemi_engine::Stats {
+        self.engine.stats(time(now))
+    }
+
+    fn take_actions(&mut self) {
+        let Router { engine, held, orders, sent, clients, events, .. } = self;
+        while let Some(action) = engine.next_action() {
+            match action {
+                Action::Release(handle) => {
+                    let parcel = held.remove(&handle.0).expect("held packets are released once");
+                    orders.push_back(Order::Send(Direction::Up, parcel));
+                }
+                Action::Inject { direction, packet } => {
+                    let number = u16::from_be_bytes([packet[4], packet[5]]);
+                    let flow = flow_of(clients, direction, packet);
+                    let original = &sent[&(flow, number)];
+                    orders.push_back(Order::Send(
+                        direction,
+                        Parcel { copy: true, ..original.clone() },
+                    ));
+                }
+                Action::Probe { client } => orders.push_back(Order::Echo(client)),
+                Action::Event(event) => events.push(event),
+            }
+        }
+    }
+
+    /// The parcel as a router sees it. Its number travels as IP identification.
+    fn write_packet(&mut self, direction: Direction, parcel: &Parcel) {
+        let payload = &parcel.datagram.bytes;
+        let len = (HEADERS + payload.len()) as u16;
+        let client = (self.clients[parcel.flow], client_port(parcel.flow));
+        let server = (Ipv4Addr::new(203, 0, 113, 1), 443);
+        let (from, to) = match direction {
+            Direction::Down => (server, client),
+            Direction::Up => (client, server),
+        };
+        let out = &mut self.packet;
+        out.clear();
+        out.extend_from_slice(&[0x45, 0]);
+        out.extend_from_slice(&len.to_be_bytes());
+        out.extend_from_slice(&(parcel.number as u16).to_be_bytes());
+        // Don't fragment, TTL, UDP, no checksum: the kernel has checked it.
+        out.extend_from_slice(&[0x40, 0, 63, 17, 0, 0]);
+        out.extend_from_slice(&from.0.octets());
+        out.extend_from_slice(&to.0.octets());
+        out.extend_from_slice(&from.1.to_be_bytes());
+        out.extend_from_slice(&to.1.to_be_bytes());
+        out.extend_from_slice(&(len - 20).to_be_bytes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(payload);
+    }
+}
+
+fn client_port(flow: usize) -> u16 {
+    40_000 + flow as u16
+}
+
+fn flow_of(clients: &[Ipv4Addr], direction: Direction, packet: &[u8]) -> usize {
+    let at = if direction == Direction::Down { 22 } else { 20 };
+    let flow = usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]) - client_port(0));
+    debug_assert!(flow < clients.len());
+    flow
+}
+
+fn time(now: Nanos) -> Time {
+    Time::from_nanos(now)
+}

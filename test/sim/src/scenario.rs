@@ -1,0 +1,279 @@
+//! What is simulated: links, flows, router. Read from TOML; every option has a
+//! default, and together these are the train scenario.
+
+use std::path::PathBuf;
+
+use linkem::{MS, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::endpoint::App;
+
+/// A server behind a WAN, a router with the engine, clients behind its Wi-Fi.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scenario {
+    /// The hop between clients and router.
+    pub wifi: Wifi,
+    /// The hop between router and servers.
+    pub wan: Wan,
+    /// The flows; without any, one download of 5 MB.
+    #[serde(rename = "flow")]
+    pub flows: Vec<Flow>,
+    /// The engine's settings.
+    pub engine: EngineOptions,
+    /// The run is over after this much virtual time.
+    pub limit_s: u64,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Scenario {
+            wifi: Wifi::default(),
+            wan: Wan::default(),
+            flows: vec![Flow::default()],
+            engine: EngineOptions::default(),
+            limit_s: 300,
+        }
+    }
+}
+
+/// The last hop.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wifi {
+    /// Megabits per second.
+    pub rate_mbit: f64,
+    /// One way, ms.
+    pub delay_ms: f64,
+    /// The delay varies by this share of it to both sides, percent; packets stay
+    /// in order.
+    pub jitter_percent: f64,
+    /// Bytes of the queue to each side.
+    pub queue_bytes: u64,
+    /// What is done about a standing queue.
+    pub qdisc: Qdisc,
+    /// Losses towards the clients.
+    pub loss_down: LossModel,
+    /// Losses towards the router.
+    pub loss_up: LossModel,
+    /// This share of the packets to the clients comes later than its successors.
+    pub reorder_percent: f64,
+    /// So much later, ms.
+    pub reorder_ms: f64,
+    /// Packets to the clients wait until a radio wakes up or a block is
+    /// complete: lengths of the waits from and to, ms; [0, 0]: never.
+    pub clump_ms: [f64; 2],
+}
+
+impl Default for Wifi {
+    fn default() -> Self {
+        Wifi {
+            rate_mbit: 100.0,
+            delay_ms: 1.0,
+            jitter_percent: 0.0,
+            queue_bytes: 1_000_000,
+            qdisc: Qdisc::Droptail,
+            loss_down: LossModel::None,
+            loss_up: LossModel::None,
+            reorder_percent: 0.0,
+            reorder_ms: 0.0,
+            clump_ms: [0.0, 0.0],
+        }
+    }
+}
+
+/// The hop before the router.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wan {
+    /// Megabits per second, both ways; not heeded with a trace.
+    pub rate_mbit: f64,
+    /// One way, ms.
+    pub delay_ms: f64,
+    /// The queue in products of rate and round trip of the whole path.
+    pub queue_bdp: f64,
+    /// What is done about a standing queue.
+    pub qdisc: Qdisc,
+    /// Losses towards the router.
+    pub loss_down: LossModel,
+    /// Losses towards the servers.
+    pub loss_up: LossModel,
+    /// Delivery opportunities towards the router, in mahimahi's format.
+    pub trace: Option<PathBuf>,
+}
+
+impl Default for Wan {
+    fn default() -> Self {
+        Wan {
+            rate_mbit: 10.0,
+            delay_ms: 25.0,
+            queue_bdp: 1.0,
+            qdisc: Qdisc::Droptail,
+            loss_down: LossModel::None,
+            loss_up: LossModel::None,
+            trace: None,
+        }
+    }
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Qdisc {
+    /// What does not fit is dropped.
+    Droptail,
+    /// CoDel (RFC 8289).
+    Codel,
+    /// FQ-CoDel (RFC 8290).
+    FqCodel,
+}
+
+/// Which packets are lost.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossModel {
+    /// None.
+    None,
+    /// Each independently, percent.
+    Percent(f64),
+    /// Gilbert-Elliott as in tc-netem(8): p, r, 1-h, 1-k in percent.
+    Gemodel([f64; 4]),
+    /// As recorded: a file of lines `0` (arrives) and `1` (is lost), repeated.
+    Trace(PathBuf),
+}
+
+/// One flow.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Flow {
+    /// What it carries.
+    pub app: AppKind,
+    /// Bytes of a download.
+    pub bytes: u64,
+    /// Seconds of a call.
+    pub seconds: f64,
+    /// Frames of a call each second.
+    pub fps: f64,
+    /// Rate of a call, kilobits per second.
+    pub kbps: f64,
+    /// The client sends frames, too.
+    pub two_way: bool,
+    /// The sender's congestion control.
+    pub cc: CongestionControl,
+    /// How the client behaves.
+    pub client: ClientKind,
+    /// The client host reads what has come only this much later, at most, ms: a
+    /// random time after the first packet of a batch.
+    pub wake_ms: f64,
+    /// The client host collects packets for this long after the first, ms.
+    pub batch_ms: f64,
+    /// The client's number: flows of one number share its address.
+    pub client_id: u8,
+    /// When it starts, ms.
+    pub start_ms: f64,
+    /// Whether the engine gets to see it.
+    pub helped: bool,
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Flow {
+            app: AppKind::Download,
+            bytes: 5_000_000,
+            seconds: 10.0,
+            fps: 30.0,
+            kbps: 3000.0,
+            two_way: false,
+            cc: CongestionControl::Cubic,
+            client: ClientKind::Quinn,
+            wake_ms: 0.0,
+            batch_ms: 0.0,
+            client_id: 0,
+            start_ms: 0.0,
+            helped: true,
+        }
+    }
+}
+
+impl Flow {
+    /// The application with its sizes.
+    pub fn app(&self) -> App {
+        match self.app {
+            AppKind::Download => App::Download { bytes: self.bytes },
+            AppKind::Call => App::Call {
+                frames: (self.seconds * self.fps).round() as u64,
+                interval: (1e9 / self.fps) as Nanos,
+                frame_bytes: (self.kbps * 1000.0 / 8.0 / self.fps).round() as u64,
+                two_way: self.two_way,
+            },
+        }
+    }
+}
+
+/// What a flow carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AppKind {
+    /// A download.
+    Download,
+    /// A video call.
+    Call,
+}
+
+/// Congestion controllers of quinn-proto.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs)]
+pub enum CongestionControl {
+    Cubic,
+    Newreno,
+    Bbr,
+}
+
+/// Clients; all but quinn's and TCP's are models fed with measured facts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientKind {
+    /// quinn-proto: every 2nd packet, at once on a hole.
+    Quinn,
+    /// The model with quinn's rule.
+    Every2,
+    /// Each packet, as quiche.
+    Every1,
+    /// Every 10th, at once on a hole and on its filling.
+    Every10,
+    /// Only by a timer, 25 ms after the first unanswered packet.
+    Delayed,
+    /// Decimation as in Chromium.
+    Chromium,
+    /// As quic-go: every 2nd, a PING on each 20th acknowledgement.
+    QuicGo,
+    /// Every 2nd; all acknowledgements are padded to one size.
+    Padded,
+    /// Every 2nd; each acknowledgement is padded by 0 to 32 bytes at random.
+    RandomPadding,
+    /// TCP with cubic at the server: not QUIC, never helped.
+    Tcp,
+}
+
+/// Settings of the engine that experiments change.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineOptions {
+    /// As in the daemon's configuration.
+    pub resend_percent: u32,
+    /// As in the daemon's configuration.
+    pub conceal: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        let config = pemi_engine::Config::default();
+        EngineOptions { resend_percent: config.resend_percent, conceal: config.conceal }
+    }
+}
+
+/// Milliseconds as nanoseconds.
+pub fn ms(value: f64) -> Nanos {
+    (value * MS as f64).round() as Nanos
+}
