@@ -1,6 +1,7 @@
 //! QUIC endpoints, links and the engine in virtual time: same seed, same result.
 
 pub mod air;
+pub mod bars;
 pub mod client;
 pub mod endpoint;
 pub mod host;

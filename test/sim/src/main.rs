@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use pemi_sim::bars::{self, Goodput, Row};
 use pemi_sim::run::{Assist, Outcome, run_all};
 
 /// QUIC across a lossy hop in virtual time, with the engine and without.
@@ -36,6 +38,18 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Run the rows of `make sim` and judge them.
+    Bars {
+        /// How many seeds.
+        #[arg(long, default_value_t = 100)]
+        seeds: u64,
+        /// Only rows whose case has this in its name.
+        #[arg(long, default_value = "")]
+        only: String,
+        /// Write the rows to this file as JSON.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -63,9 +77,26 @@ fn main() -> anyhow::Result<()> {
                     println!("{}", pemi_sim::report::summary(assist, &runs));
                 }
             }
-            Ok(())
+        }
+        Command::Bars { seeds, only, out } => {
+            let mut cases = bars::cases();
+            cases.retain(|case| case.name.contains(&only));
+            let rows = bars::judge(&cases, seeds, bar)?;
+            for row in &rows {
+                let mark = if row.holds { "  " } else { "! " };
+                let Row { name, value, bar, goodput_mbps: Goodput { off, on, lossless }, .. } = row;
+                println!("{mark}{name:72} {value:9.4} {bar:26} {off:6.2} {on:6.2} {lossless:6.2}");
+            }
+            let held = rows.iter().filter(|row| row.holds).count();
+            println!("{held} of {} rows hold", rows.len());
+            if let Some(out) = out {
+                let text = serde_json::to_string_pretty(&serde_json::json!({ "rows": rows }))?;
+                std::fs::write(&out, text + "\n")
+                    .with_context(|| format!("cannot write {}", out.display()))?;
+            }
         }
     }
+    Ok(())
 }
 
 fn bar(runs: usize) -> ProgressBar {

@@ -1,0 +1,180 @@
+//! What can be asked of the engine, and how it is measured.
+
+use super::Goodput;
+use crate::report::spread;
+use crate::run::{FlowResult, Outcome};
+
+/// The runs of a case, by seed.
+pub struct Runs<'a> {
+    /// Without help.
+    pub off: &'a [Outcome],
+    /// With the engine.
+    pub on: &'a [Outcome],
+    /// Without losses on the Wi-Fi.
+    pub lossless: &'a [Outcome],
+}
+
+/// What is asked. Ratios are of runs of the same seed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bar {
+    /// The median goodput is at least this share of the lossless one.
+    OfLossless(f64),
+    /// The 10th percentile of the same.
+    OfLosslessP10(f64),
+    /// The median goodput is at least this many times that without help.
+    TimesOff(f64),
+    /// Copies that were not needed, percent of packets to the clients.
+    Unneeded(f64),
+    /// Share of the losses that were repaired in time.
+    Recall(f64),
+    /// Client packets that were held, percent.
+    Held(f64),
+    /// The sender's congestion events differ from those without help by no more
+    /// than this share (plus one event in ten runs).
+    CongestionEvents(f64),
+    /// Drops before the router exceed those without help by no more than this
+    /// share (plus one packet a run).
+    WanDrops(f64),
+    /// The 99th percentile of frame delays exceeds the lossless one by so many ms.
+    FrameDelay(f64),
+    /// Jain's index of the flows' goodputs is at least this share of that without help.
+    Fairness(f64),
+    /// The 95th percentile of the delay on the hop is at most so many times that
+    /// without help.
+    HopDelay(f64),
+}
+
+impl Bar {
+    /// A word for the row's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bar::OfLossless(_) => "of lossless",
+            Bar::OfLosslessP10(_) => "of lossless, 10th percentile",
+            Bar::TimesOff(_) => "times off",
+            Bar::Unneeded(_) => "unneeded resends",
+            Bar::Recall(_) => "recall",
+            Bar::Held(_) => "held",
+            Bar::CongestionEvents(_) => "congestion events",
+            Bar::WanDrops(_) => "WAN drops",
+            Bar::FrameDelay(_) => "frame delay p99",
+            Bar::Fairness(_) => "Jain's index",
+            Bar::HopDelay(_) => "hop delay p95",
+        }
+    }
+
+    /// The bar for people.
+    pub fn text(self) -> String {
+        match self {
+            Bar::OfLossless(share) | Bar::OfLosslessP10(share) => {
+                format!(">= {share} of lossless")
+            }
+            Bar::TimesOff(times) => format!(">= {times} x off"),
+            Bar::Unneeded(percent) => format!("<= {percent} % of packets"),
+            Bar::Recall(share) => format!(">= {share}"),
+            Bar::Held(percent) => format!("<= {percent} % of client packets"),
+            Bar::CongestionEvents(share) => format!("within {share} of off"),
+            Bar::WanDrops(share) => format!("<= {} x off", 1.0 + share),
+            Bar::FrameDelay(ms) => format!("<= lossless + {ms} ms"),
+            Bar::Fairness(share) => format!(">= {share} x off"),
+            Bar::HopDelay(times) => format!("<= {times} x off"),
+        }
+    }
+
+    /// The value, and whether it is as asked.
+    pub fn judge(self, runs: &Runs<'_>) -> (f64, bool) {
+        match self {
+            Bar::OfLossless(share) => {
+                let value = ratios(runs.on, runs.lossless, goodput).median;
+                at_least(value, share)
+            }
+            Bar::OfLosslessP10(share) => {
+                at_least(ratios(runs.on, runs.lossless, goodput).p10, share)
+            }
+            Bar::TimesOff(times) => at_least(ratios(runs.on, runs.off, goodput).median, times),
+            Bar::Unneeded(percent) => {
+                let copies = sum(runs.on, |flow| flow.inference.copies);
+                let needed = sum(runs.on, |flow| flow.inference.copies_needed);
+                let packets = sum(runs.on, |flow| flow.inference.packets);
+                at_most(100.0 * (copies - needed) / (packets + copies).max(1.0), percent)
+            }
+            Bar::Recall(share) => {
+                let losses = sum(runs.on, |flow| flow.inference.losses);
+                let repaired = sum(runs.on, |flow| flow.inference.repaired);
+                at_least(if losses > 0.0 { repaired / losses } else { 1.0 }, share)
+            }
+            Bar::Held(percent) => {
+                let held: u64 = runs.on.iter().map(|run| run.held).sum();
+                let up = sum(runs.on, |flow| flow.up_packets);
+                at_most(100.0 * held as f64 / up.max(1.0), percent)
+            }
+            Bar::CongestionEvents(share) => {
+                let [on, off] = [runs.on, runs.off].map(|runs| sum(runs, |f| f.congestion_events));
+                let value = (on - off).abs() / off.max(1.0);
+                (round(value), (on - off).abs() <= share * off + 0.1 * runs.on.len() as f64)
+            }
+            Bar::WanDrops(share) => {
+                let [on, off] = [runs.on, runs.off].map(|runs| sum(runs, |f| f.wan_dropped));
+                (round(on / off.max(1.0)), on <= (1.0 + share) * off + runs.on.len() as f64)
+            }
+            Bar::FrameDelay(ms) => {
+                let p99 = |runs: &[Outcome]| {
+                    let delays = runs.iter().flat_map(|run| &run.flows);
+                    spread(delays.filter_map(|flow| Some(flow.frame_delay_ms?.p99))).median
+                };
+                at_most(p99(runs.on) - p99(runs.lossless), ms)
+            }
+            Bar::Fairness(share) => at_least(ratios(runs.on, runs.off, jain).median, share),
+            Bar::HopDelay(times) => at_most(ratios(runs.on, runs.off, hop_delay).median, times),
+        }
+    }
+}
+
+impl Runs<'_> {
+    /// Medians for orientation.
+    pub fn goodput(&self) -> Goodput {
+        let median = |runs: &[Outcome]| round(spread(runs.iter().map(goodput)).median);
+        Goodput { off: median(self.off), on: median(self.on), lossless: median(self.lossless) }
+    }
+}
+
+fn goodput(run: &Outcome) -> f64 {
+    run.flows.iter().map(|flow| flow.goodput_mbps).sum()
+}
+
+fn hop_delay(run: &Outcome) -> f64 {
+    run.flows.iter().map(|flow| flow.hop_delay_p95_ms).fold(0.0, f64::max)
+}
+
+/// Jain, Chiu, Hawe 1984.
+fn jain(run: &Outcome) -> f64 {
+    let sum: f64 = run.flows.iter().map(|flow| flow.goodput_mbps).sum();
+    let squares: f64 = run.flows.iter().map(|flow| flow.goodput_mbps.powi(2)).sum();
+    if squares > 0.0 { sum * sum / squares / run.flows.len() as f64 } else { 0.0 }
+}
+
+fn ratios(
+    runs: &[Outcome],
+    others: &[Outcome],
+    value: fn(&Outcome) -> f64,
+) -> crate::report::Spread {
+    spread(runs.iter().zip(others).map(|(run, other)| {
+        let other = value(other);
+        if other > 0.0 { value(run) / other } else { 1.0 }
+    }))
+}
+
+fn sum(runs: &[Outcome], value: fn(&FlowResult) -> u64) -> f64 {
+    runs.iter().flat_map(|run| &run.flows).map(value).sum::<u64>() as f64
+}
+
+fn at_least(value: f64, bar: f64) -> (f64, bool) {
+    (round(value), value >= bar)
+}
+
+fn at_most(value: f64, bar: f64) -> (f64, bool) {
+    (round(value), value <= bar)
+}
+
+fn round(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
+}
