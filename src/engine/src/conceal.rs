@@ -20,6 +20,8 @@ const LAST_REPLY_WAIT: Nanos = 5 * MS;
 pub(crate) struct Conceal {
     held: Vec<Handle>,
     since: Time,
+    /// The episode is over by then whatever happens.
+    latest: Time,
     deadline: Option<Time>,
     /// The next reply ends the episode.
     ending: bool,
@@ -34,7 +36,13 @@ pub(crate) struct Episode {
 
 impl Conceal {
     pub fn new() -> Conceal {
-        Conceal { held: Vec::new(), since: Time::ZERO, deadline: None, ending: false }
+        Conceal {
+            held: Vec::new(),
+            since: Time::ZERO,
+            latest: Time::ZERO,
+            deadline: None,
+            ending: false,
+        }
     }
 
     pub fn active(&self) -> bool {
@@ -61,8 +69,8 @@ impl Conceal {
             self.since = now;
         }
         self.ending = false;
-        let latest = self.since + cap;
-        self.deadline = Some(self.deadline.map_or(until, |d| d.max(until)).min(latest));
+        self.latest = self.since + cap;
+        self.deadline = Some(self.deadline.map_or(until, |d| d.max(until)).min(self.latest));
         begins
     }
 
@@ -79,11 +87,12 @@ impl Conceal {
         true
     }
 
-    /// Nothing more to wait for but one last reply.
+    /// Nothing more to wait for but one last reply: it comes at its own time,
+    /// which keeps the sender's samples of the rate true.
     pub fn end_with_next_reply(&mut self, now: Time) {
-        if let Some(deadline) = self.deadline {
+        if self.active() {
             self.ending = true;
-            self.deadline = Some(deadline.min(now + LAST_REPLY_WAIT));
+            self.deadline = Some(self.latest.min(now + LAST_REPLY_WAIT));
         }
     }
 
@@ -134,6 +143,8 @@ mod tests {
         assert_eq!(c.deadline(), Some(at(60)), "the cap counts from the first");
         c.end_with_next_reply(at(30));
         assert_eq!((c.ending(), c.deadline()), (true, Some(at(35))));
+        c.end_with_next_reply(at(58));
+        assert_eq!(c.deadline(), Some(at(60)));
     }
 
     #[test]
