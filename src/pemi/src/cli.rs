@@ -6,6 +6,7 @@ use lexopt::prelude::*;
 use log::LevelFilter;
 
 use crate::config::{CONTROL, Config, LEVELS};
+use crate::replay::options;
 
 /// What `pemi help` prints.
 pub const HELP: &str = "\
@@ -16,6 +17,8 @@ pemi repairs losses on the last hop of QUIC flows.
   pemi flows [--json] [--limit N]        the flows with the most traffic
   pemi history [--json] [--seconds N]    the last seconds
   pemi check --config FILE [--json]      reads a configuration and explains it
+  pemi replay FILE [options]             what it would do to the packets of a
+                                         capture; see pemi replay --help
   pemi help, pemi --version
 
 Options of run; they win over the file:
@@ -100,8 +103,10 @@ pub enum Command {
     Ask(Question, PathBuf, bool),
     /// Read a configuration.
     Check(PathBuf, bool),
-    /// Print the help.
-    Help,
+    /// Show the engine a capture.
+    Replay(options::Options),
+    /// Print this help.
+    Help(&'static str),
     /// Print the version.
     Version,
 }
@@ -114,14 +119,15 @@ pub fn parse(
     let name = match parser.next()? {
         Some(Value(name)) => name.string()?,
         Some(Long("version") | Short('V')) => return Ok(Command::Version),
-        Some(Long("help") | Short('h')) | None => return Ok(Command::Help),
+        Some(Long("help") | Short('h')) | None => return Ok(Command::Help(HELP)),
         Some(other) => return Err(other.unexpected()),
     };
     match name.as_str() {
         "run" => run(parser),
         "status" | "flows" | "history" => ask(&name, parser),
         "check" => check(parser),
-        "help" => Ok(Command::Help),
+        "replay" => options::parse(parser),
+        "help" => Ok(Command::Help(HELP)),
         other => Err(format!("command '{other}' is not known; see pemi help").into()),
     }
 }
@@ -200,7 +206,8 @@ fn check(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Check(file, json))
 }
 
-fn number<T: TryFrom<u64>>(
+/// The value of a flag that takes a number.
+pub(crate) fn number<T: TryFrom<u64>>(
     parser: &mut lexopt::Parser,
     flag: &str,
     low: u64,
@@ -245,7 +252,7 @@ mod tests {
         );
         assert_eq!(parse(["check", "--config", "f"]).unwrap(), Command::Check("f".into(), false));
         assert_eq!(parse(["--version"]).unwrap(), Command::Version);
-        assert_eq!(parse([] as [&str; 0]).unwrap(), Command::Help);
+        assert_eq!(parse([] as [&str; 0]).unwrap(), Command::Help(HELP));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub mod nfqueue;
 pub mod path;
 pub mod poll;
 pub mod probe;
+pub mod replay;
 pub mod run;
 pub mod sched;
 pub mod show;

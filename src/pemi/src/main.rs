@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pemi::cli::{self, Command, Question};
-use pemi::{control, run, show};
+use pemi::{control, replay, run, show};
 use serde_json::json;
 
 fn main() -> ExitCode {
@@ -13,8 +13,9 @@ fn main() -> ExitCode {
         Ok(Command::Run(options)) => run::run(options),
         Ok(Command::Ask(question, path, as_json)) => ask(question, &path, as_json),
         Ok(Command::Check(file, as_json)) => run::check(&file, as_json),
-        Ok(Command::Help) => {
-            print(cli::HELP);
+        Ok(Command::Replay(options)) => replay::run(&options, &mut std::io::stdout()),
+        Ok(Command::Help(text)) => {
+            print(text);
             Ok(())
         }
         Ok(Command::Version) => {

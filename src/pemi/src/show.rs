@@ -77,7 +77,8 @@ fn word(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
 
-fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+/// Columns as wide as they have to be, under their names.
+pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut all = vec![head.map(str::to_string)];
     all.extend(rows);
     let widths: [usize; N] =

@@ -1,6 +1,7 @@
 //! As much of IP and UDP as the daemon itself has to know: the ports, to tell
 //! directions apart, and the checksum, where hardware was to fill it in.
 
+use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 const UDP: u8 = 17;
@@ -19,6 +20,27 @@ pub struct Datagram {
     udp: Range<usize>,
     /// Source and destination port.
     pub ports: (u16, u16),
+}
+
+impl Datagram {
+    /// Source and destination in `packet`, the one it was found in.
+    pub fn ends(&self, packet: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+        let (source, destination) = self.ports;
+        let addresses = packet.get(self.addresses.clone())?;
+        let (from, to) = addresses.split_at(addresses.len() / 2);
+        Some((SocketAddr::new(ip(from)?, source), SocketAddr::new(ip(to)?, destination)))
+    }
+
+    /// Where its payload is.
+    pub fn payload(&self) -> Range<usize> {
+        self.udp.start + UDP_HEADER..self.udp.end
+    }
+}
+
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = |bytes| <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let v6 = |bytes| <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    v4(bytes).or_else(|_| v6(bytes)).ok()
 }
 
 /// Finds the UDP datagram in an IP packet; `None` for everything else.
@@ -165,6 +187,18 @@ mod tests {
         assert_eq!(find(&v4(b"")).unwrap().ports, (443, 50000));
         assert_eq!(find(&v6(false, b"")).unwrap().ports, (50000, 443));
         assert_eq!(find(&v6(true, b"x")).unwrap().ports, (50000, 443));
+    }
+
+    #[test]
+    fn ends_and_payload_are_found() {
+        let ends = |packet: &[u8]| {
+            let datagram = find(packet).unwrap();
+            assert_eq!(packet[datagram.payload()], *b"payload");
+            let (source, destination) = datagram.ends(packet).unwrap();
+            format!("{source} {destination}")
+        };
+        assert_eq!(ends(&v4(b"payload")), "192.0.2.1:443 192.0.2.2:50000");
+        assert_eq!(ends(&v6(true, b"payload")), "[2001:db8::1]:50000 [2001:db8::2]:443");
     }
 
     #[test]
