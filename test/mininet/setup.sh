@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 packages=(
   build-essential pkg-config curl ca-certificates git
   libmnl-dev libnetfilter-queue-dev
-  mininet iproute2 iptables nftables ethtool iputils-ping procps
+  mininet iproute2 iptables nftables ethtool iputils-ping procps tcpdump
   # setuptools: Mininet 2.3 imports distutils, which Python 3.12 no longer has
   python3 python3-venv python3-pytest python3-setuptools
   shellcheck valgrind

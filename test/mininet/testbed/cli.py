@@ -45,6 +45,8 @@ def parse(arguments: list[str] | None = None) -> Plan:
     assists = list(dict.fromkeys(options.assists or ["off"]))
     if options.kill_daemon_after is not None and "pemi" not in assists:
         parser.error("--kill-daemon-after needs --pemi")
+    if options.capture and options.keep is None:
+        parser.error("--capture needs --keep")
     cases = [(scenario, assist) for assist in assists]
     if options.lossless:
         cases.append((scenario.lossless(), "off"))
@@ -57,6 +59,7 @@ def parse(arguments: list[str] | None = None) -> Plan:
             rt=options.rt,
             pemi_options=tuple(options.pemi_options.split()),
             kill_daemon_after_s=options.kill_daemon_after,
+            capture=options.capture,
             programs=Programs(pemi=options.pemi_program),
         )
         for load in loads
@@ -156,6 +159,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     runs.add_argument(
         "--kill-daemon-after", type=float, metavar="S", help="SIGKILL the daemon in mid-run"
+    )
+    runs.add_argument(
+        "--capture",
+        action="store_true",
+        help="with --keep: also keep what passes between router and Wi-Fi hop, for `pemi replay`",
     )
     _output(parser.add_argument_group("output"), default=None)
 

@@ -17,7 +17,7 @@ from .assist import Off, Pemi
 from .links import Links
 from .process import Child, ExperimentError, describe_exit, wait_until
 from .scenario import Scenario
-from .topology import Topology
+from .topology import ROUTER_WIFI, Topology
 
 ROOT = Path(__file__).resolve().parents[3]
 _POLL_S = 0.02
@@ -56,6 +56,7 @@ class Setup:
     rt: int = 50
     pemi_options: tuple[str, ...] = ()
     kill_daemon_after_s: float | None = None
+    capture: bool = False
     programs: Programs = field(default_factory=Programs)
 
     @property
@@ -112,6 +113,7 @@ class _Experiment:
             self._logs,
         )
         links.start(stack)
+        capture = [self._capture(topology, stack)] if setup.capture else []
         assist = self._assist(topology)
         assist.start(stack)
         server = self._start_server(topology, stack)
@@ -119,6 +121,8 @@ class _Experiment:
         router = assist.report()
         server.stop()
         assist.stop()
+        for child in capture:
+            child.stop()
         totals = links.stop()
         return {
             "app": setup.app.name,
@@ -137,6 +141,21 @@ class _Experiment:
             return Off()
         options = list(self._setup.pemi_options)
         return Pemi(topology, PORT, self._setup.programs.pemi, options, self._logs)
+
+    def _capture(self, topology: Topology, stack: contextlib.ExitStack) -> Child:
+        """What passes between the router and the Wi-Fi hop, for `pemi replay`."""
+        argv = [
+            *("tcpdump", "-i", ROUTER_WIFI, "-n", "-s", "0", "--time-stamp-precision=nano"),
+            # What still waits in the kernel when it is told to stop would be missing.
+            *("--immediate-mode", "-B", "16384"),
+            # The directory is root's.
+            *("-Z", "root", "-w", str(self._logs / "router.pcap"), "udp", "port", str(PORT)),
+        ]
+        child = stack.enter_context(Child("tcpdump", topology.router, argv, self._logs))
+        wait_until(
+            lambda: "listening on" in child.stderr_path.read_text(), "tcpdump listening", [child]
+        )
+        return child
 
     def _start_server(self, topology: Topology, stack: contextlib.ExitStack) -> Child:
         app, programs = self._setup.app, self._setup.programs

@@ -13,6 +13,8 @@ from .process import ExperimentError
 
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:01:02", "02:00:00:00:02:02"
 ROUTER_MACS = ("02:00:00:00:01:01", "02:00:00:00:02:01")
+# The router's interface towards the clients.
+ROUTER_WIFI = "router-eth0"
 # (client, router's side of link 1, router's side of link 2, server)
 ADDRESSES = {
     4: ("10.0.1.2", "10.0.1.1", "10.0.2.1", "10.0.2.2"),
@@ -91,11 +93,11 @@ class Topology:
         forwarding = {4: "net.ipv4.ip_forward=1", 6: "net.ipv6.conf.all.forwarding=1"}
         must(self.router, f"sysctl -qw {forwarding[self.version]}")
         self._address(self.client, "client-eth0", client)
-        self._address(self.router, "router-eth0", router_1)
+        self._address(self.router, ROUTER_WIFI, router_1)
         self._address(self.router, "router-eth1", router_2)
         self._address(self.server, "server-eth0", server)
         self._neighbour(self.client, "client-eth0", router_1, ROUTER_MACS[0])
-        self._neighbour(self.router, "router-eth0", client, CLIENT_MAC)
+        self._neighbour(self.router, ROUTER_WIFI, client, CLIENT_MAC)
         self._neighbour(self.router, "router-eth1", server, SERVER_MAC)
         self._neighbour(self.server, "server-eth0", router_2, ROUTER_MACS[1])
         must(self.client, f"ip -{self.version} route add default via {router_1}")

@@ -38,6 +38,7 @@ def test_bursty_loss():
         ["goodput", "--bytes", "much"],
         ["--loss1", "200", "goodput"],
         ["--kill-daemon-after", "1", "goodput"],
+        ["--capture", "goodput"],
         ["--seeds", "0", "goodput"],
         ["--rt", "100", "goodput"],
     ],

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from testbed import result
+from testbed.apps import PORT
+from testbed.experiment import Programs
 
 pytestmark = [
     pytest.mark.experiment,
@@ -144,6 +146,25 @@ def test_call_loses_no_frame(tmp_path):
     (run,) = experiment(tmp_path, *TRAIN, *arguments)["runs"]
     assert run["metrics"]["frames"] == 150
     assert run["metrics"]["frames_lost"] == 0
+
+
+def test_a_capture_of_the_router_can_be_replayed(tmp_path):
+    arguments = ["--keep", str(tmp_path), "--capture", "--off", "goodput", "--bytes", "1MB"]
+    (run,) = experiment(tmp_path, *TRAIN, "--loss1", "2", *arguments)["runs"]
+    (capture,) = tmp_path.glob("*/router.pcap")
+    command = [Programs.pemi, "replay", capture, "--json", "--port", str(PORT)]
+    command += ["--truth", capture.with_name("wifi.csv"), "--local-rtt-ms", "2"]
+    report = json.loads(subprocess.check_output(command))
+    truth, wifi = report["truth"], run["links"]["wifi"]
+    assert (truth["unmatched"], truth["packets"]) == (0, report["total"]["packets"]["down"])
+    assert (truth["packets"], truth["losses"]) == (wifi["down"]["packets"], wifi["down"]["lost"])
+    assert truth["losses"] > 0
+    assert truth["recall"] >= 0.5
+    # One copy of a lost packet at least is among those that would have been sent.
+    assert truth["copies_needed"] > 0
+    (flow,) = report["flows"]
+    # Twice the hop's delay, and what its rate and the client add.
+    assert 2_000 <= flow["local_rtt_us"] < 10_000
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
