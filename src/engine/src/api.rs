@@ -121,7 +121,8 @@ pub struct Config {
     pub cache_bytes: usize,
     /// Flows known at a time; the least recently used one makes room.
     pub max_flows: usize,
-    /// Largest share of a flow's downstream packets sent again, in percent.
+    /// Largest share of a flow's downstream packets sent again, in percent, not
+    /// counting one copy for each loss that was seen to be repaired.
     pub resend_percent: u32,
     /// Whether replies that would tell the sender of a repaired loss are held.
     pub conceal: bool,

@@ -2,7 +2,8 @@
 //!
 //! Two bounds. *Tokens* keep needless copies rare where nothing is lost: they
 //! are earned by repairs that were seen to work and spent by every copy. The
-//! *share* is the configured limit of airtime for a flow whatever happens.
+//! *share* is the configured limit of airtime for a flow beyond what the sender
+//! would have had to send again by itself.
 
 use crate::hop::HopState;
 use crate::recent::Recent;
@@ -36,6 +37,8 @@ pub(crate) struct Budget {
     tokens: i32,
     heals: Recent<u64, 8>,
     copies: u64,
+    /// Copies beyond one for each hole that was seen filled.
+    extra: u64,
     packets: u64,
 }
 
@@ -56,7 +59,7 @@ impl Budget {
                 CAP
             }
         };
-        Budget { tokens, heals, copies: 0, packets: 0 }
+        Budget { tokens, heals, copies: 0, extra: 0, packets: 0 }
     }
 
     pub fn forwarded(&mut self) {
@@ -67,6 +70,13 @@ impl Budget {
     /// A copy was sent, for whatever reason.
     pub fn copied(&mut self) {
         self.copies += 1;
+        self.extra += 1;
+    }
+
+    /// A copy filled a hole: the sender did not have to send it, so it is not
+    /// airtime that the share has to limit.
+    pub fn repaired(&mut self) {
+        self.extra = self.extra.saturating_sub(1);
     }
 
     /// A copy was sent for a hole.
@@ -121,7 +131,7 @@ impl Budget {
     /// Whether one more copy stays within the configured share.
     pub fn within_share(&self, percent: u32) -> bool {
         percent > 0
-            && self.copies < SHARE_ALLOWANCE + self.packets.saturating_mul(u64::from(percent)) / 100
+            && self.extra < SHARE_ALLOWANCE + self.packets.saturating_mul(u64::from(percent)) / 100
     }
 }
 
@@ -193,6 +203,8 @@ mod tests {
             }
         }
         assert_eq!(copies, 148);
+        b.repaired();
+        assert!(b.within_share(10), "what filled a hole is not counted");
         assert!(!Budget::new(HopState::New).within_share(0));
     }
 }

@@ -23,6 +23,10 @@ use crate::start::Start;
 use crate::tail::{Step, Tail};
 use crate::time::{Nanos, Time, US};
 
+/// Packets acknowledged beyond one that is missing before a sender takes it for
+/// lost (RFC 9002, section 6.1.1).
+const REORDERING_THRESHOLD: u64 = 3;
+
 /// What a flow works with that is not its own.
 pub(crate) struct Context<'a> {
     pub now: Time,
@@ -50,6 +54,9 @@ pub(crate) struct Flow {
     last_down: Option<Time>,
     last_up: Option<Time>,
     last_reply: Option<Time>,
+    /// From the client's last packet before the server's first to that one:
+    /// the round trip beyond the router, which no later one is shorter than.
+    beyond: Option<Nanos>,
     /// The last repair, or the beginning: what [`Config::release_after`]
     /// counts from.
     last_repair: Time,
@@ -89,6 +96,7 @@ impl Flow {
             last_down: None,
             last_up: None,
             last_reply: None,
+            beyond: None,
             last_repair: now,
             packets_down: 0,
             bytes_down: 0,
@@ -219,6 +227,9 @@ impl Flow {
 
     fn on_down(&mut self, cx: &mut Context<'_>, packet: &[u8], long: bool) {
         let now = cx.now;
+        if self.last_down.is_none() {
+            self.beyond = self.last_up.map(|up| now.since(up));
+        }
         self.rtt.sent(now, self.last_down, self.last_up);
         self.note(now, false, packet);
         self.budget.forwarded();
@@ -273,7 +284,7 @@ impl Flow {
                 }
             }
         }
-        if self.refill.gaps.is_empty() || !self.conceal.active() {
+        if self.refill.gaps.is_empty() || !self.conceal.active() || self.harmless(&beat) {
             return Verdict::Forward;
         }
         if self.conceal.hold(handle) {
@@ -344,6 +355,20 @@ impl Flow {
             }
         }
         (reading, beat)
+    }
+
+    /// Whether the sender cannot yet take a packet for lost from this reply: it
+    /// acknowledges less than three packets beyond each hole (RFC 9002, section
+    /// 6.1.1), and the holes should be filled before an eighth of a round trip
+    /// has passed (section 6.1.2).
+    fn harmless(&self, beat: &Beat) -> bool {
+        let patience = self.beyond.map_or(0, |beyond| (beyond + self.rtt.get()) / 8);
+        beat.fast
+            && !self.budget.proven()
+            && self.conceal.held() == 0
+            && self.refill.gaps.iter().all(|gap| {
+                beat.trigger < gap.hole + REORDERING_THRESHOLD && gap.span <= patience
+            })
     }
 
     /// Ends an episode of holding, if there is one.

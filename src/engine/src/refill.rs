@@ -39,6 +39,8 @@ pub(crate) type Names = ArrayVec<Id, MAX_NAMES>;
 #[derive(Clone, Debug)]
 pub(crate) struct Gap {
     pub opened: Time,
+    /// Number of the packet most likely lost; 0 if none is likely.
+    pub hole: u64,
     /// The likeliest packets, for a second try.
     pub names: ArrayVec<Id, 3>,
     pub attempts: u32,

@@ -47,7 +47,7 @@ impl Flow {
         }
         let width = if !armed || weak {
             1
-        } else if self.budget.very_lossy() {
+        } else if self.budget.very_lossy() && !(self.rtt.sharp() && self.habit.replies_often()) {
             let window = if self.habit.decimating() && by_rhythm { 0 } else { since_reply };
             USUAL_WIDTH.max(window)
         } else if by_rhythm || self.habit.replies_often() {
@@ -61,12 +61,18 @@ impl Flow {
         }
         let gap = Gap {
             opened: now,
+            hole: first,
             names: names.iter().take(3).copied().collect(),
             attempts: 1,
             overdue: now + span,
             last_attempt: now,
             sign,
-            attempts_allowed: if armed { refill::attempts(sign.kind, weak) } else { 1 },
+            attempts_allowed: match refill::attempts(sign.kind, weak) {
+                _ if !armed => 1,
+                // A copy is lost as easily as anything else.
+                attempts if attempts > 1 && self.budget.very_lossy() => attempts + 1,
+                attempts => attempts,
+            },
             span,
         };
         if cx.config.conceal && armed {
@@ -109,6 +115,7 @@ impl Flow {
 
     fn repaired(&mut self, cx: &mut Context<'_>, gap: &Gap) {
         self.repaired += 1;
+        self.budget.repaired();
         self.last_repair = cx.now;
         cx.stats.losses_repaired += 1;
         self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
