@@ -224,7 +224,7 @@ impl Flow {
         if overflow || !gap.attempts_left() {
             return ArrayVec::new();
         }
-        if gap.sign.kind == SignKind::Rhythm && gap.attempts == 1 {
+        if gap.attempts == 1 && (gap.sign.kind == SignKind::Rhythm || self.rtt.sharp()) {
             // The name is nearly sure: once more, with the next two.
             return gap.names.iter().take(allowed).copied().collect();
         }
