@@ -16,8 +16,6 @@ const STEP: core::ops::RangeInclusive<i32> = 2..=4;
 /// second one of the same size confirms them. Real clients send small packets
 /// of their own beside acknowledgements.
 const SHORTER: i32 = -2;
-/// Below this they are not even that.
-const MUCH_SHORTER: i32 = -12;
 /// Early replies of decimating clients may carry a small frame as well.
 const EARLY_EXTRA: i32 = 12;
 /// A client answers each of the next few packets after a hole: those replies
@@ -266,9 +264,15 @@ impl Sizes {
         let size = facts.size;
         let level = self.excess(self.last);
         self.ones = if excess == 1 { self.ones + 1 } else { 0 };
-        let aside = facts.at_once || size <= self.aside;
-        if (MUCH_SHORTER..=-3).contains(&excess) && aside {
-            return Reading::Noise;
+        if excess <= -3 {
+            // No repair makes a reply that short, but the base may be wrong.
+            let confirmed = (size - self.odd_size).abs() <= 1 && self.odd_run > 0;
+            (self.odd_size, self.odd_run) = (size, 1);
+            if !confirmed || facts.at_once || size <= self.aside {
+                return Reading::Noise;
+            }
+        } else {
+            self.odd_run = 0;
         }
         let settled = self.ones >= 2 && facts.all_tried;
         if excess <= 0 || (excess == 1 && (facts.refill_due || settled)) {

@@ -35,13 +35,22 @@ pub(crate) enum HopState {
     VeryLossy,
 }
 
+/// Round trips of the latest probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ping {
+    pub smallest: Nanos,
+    pub median: Nanos,
+    /// How far a single one is from the median, usually.
+    pub spread: Nanos,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
     /// Flows in the table that are this client's.
     pub flows: u32,
     samples: Recent<(Time, Nanos), 8>,
-    /// Smallest and median of the samples when the last one came.
-    ping: (Nanos, Nanos),
+    /// What the samples amounted to when the last one came.
+    ping: Ping,
     base: [Nanos; 2],
     base_since: Time,
     probes: u32,
@@ -57,7 +66,7 @@ impl Hop {
         Hop {
             flows: 0,
             samples: Recent::new(),
-            ping: (0, 0),
+            ping: Ping::default(),
             base: [Nanos::MAX; 2],
             base_since: now,
             probes: 0,
@@ -102,15 +111,21 @@ impl Hop {
         self.base[0] = self.base[0].min(rtt);
         let mut fresh = Recent::<Nanos, 8>::new();
         self.fresh(now, SAMPLE_AGE).for_each(|rtt| fresh.push(rtt));
-        self.ping = (fresh.min().unwrap_or(rtt), fresh.quantile(1, 2).unwrap_or(rtt));
+        let quantile = |quarters| fresh.quantile(quarters, 4).unwrap_or(rtt);
+        self.ping = Ping {
+            smallest: fresh.min().unwrap_or(rtt),
+            median: quantile(2),
+            // Half the distance of the quartiles, which one stray does not move.
+            spread: (quantile(3) - quantile(1)) / 2,
+        };
     }
 
     fn fresh(&self, now: Time, age: Nanos) -> impl Iterator<Item = Nanos> + '_ {
         self.samples.iter().filter(move |(at, _)| now.since(*at) <= age).map(|(_, rtt)| rtt)
     }
 
-    /// Smallest and median round trip of the latest probes.
-    pub fn ping(&self, now: Time) -> Option<(Nanos, Nanos)> {
+    /// What the latest probes measured.
+    pub fn ping(&self, now: Time) -> Option<Ping> {
         let (last, _) = self.samples.last()?;
         (now.since(last) <= SAMPLE_AGE).then_some(self.ping)
     }

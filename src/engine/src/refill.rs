@@ -18,6 +18,8 @@ pub(crate) const MAX_WINDOW: usize = 32;
 const ATTEMPTS: u32 = 2;
 /// ... and one that rhythm revealed, which names the packet more surely.
 const ATTEMPTS_BY_RHYTHM: u32 = 3;
+/// Width of the first attempt where the hop's delay varies.
+const MOST_SIMILAR: usize = 6;
 /// Width of the first attempt when nothing better is known.
 pub(crate) const USUAL_WIDTH: usize = 3;
 
@@ -149,13 +151,13 @@ pub(crate) fn rank(
     names
 }
 
-/// Packets that could equally well have triggered a reply at `now`, 1 to 3.
+/// Packets that could equally well have triggered a reply at `now`, at least one.
 pub(crate) fn ambiguity(now: Time, rtt: &LocalRtt, trail: &mut Trail, cache: &Cache) -> usize {
     let due = now - rtt.get();
     let window = 150 * US + 2 * rtt.deviation();
-    let similar = trail.within(cache, due - window, due + window).take(3).count();
+    let similar = trail.within(cache, due - window, due + window).take(MOST_SIMILAR).count();
     let alone = trail.nearest(cache, due).is_none_or(|(_, offset)| offset.abs() > window);
-    (similar + usize::from(alone)).clamp(1, 3)
+    (similar + usize::from(alone)).clamp(1, MOST_SIMILAR)
 }
 
 /// Packets whose answers fall between the previous reply and this one, at

@@ -6,6 +6,7 @@
 //! the router measures. For clients that answer no probe there are the start
 //! of a burst and the time from a resend to the reply that shows it arrived.
 
+use crate::hop::Ping;
 use crate::recent::Recent;
 use crate::time::{MS, Nanos, SEC, Time, US};
 
@@ -23,7 +24,11 @@ const DELAYED_ACK: (Nanos, Nanos) = (23 * MS, 27 * MS);
 #[derive(Clone, Debug)]
 pub(crate) struct LocalRtt {
     rtt: Nanos,
+    /// Of replies from the nearest packet's answer. Where packets come closer
+    /// together than the hop's delay varies this is too small.
     deviation: Nanos,
+    /// Of the probes.
+    spread: Nanos,
     /// First server packet to the next client packet; includes TLS work, so it
     /// is an upper bound.
     handshake: Nanos,
@@ -40,6 +45,7 @@ impl LocalRtt {
         LocalRtt {
             rtt: 0,
             deviation: 0,
+            spread: 0,
             handshake: 0,
             awaiting_handshake: None,
             burst_start: None,
@@ -61,28 +67,30 @@ impl LocalRtt {
 
     /// Mean deviation of replies from the estimate.
     pub fn deviation(&self) -> Nanos {
-        self.deviation
+        self.deviation.max(self.spread)
     }
 
     /// How much later than the estimate a reply may come and still be on time.
     pub fn margin(&self) -> Nanos {
-        2 * self.deviation + SHORTEST_SAMPLE
+        2 * self.deviation() + SHORTEST_SAMPLE
     }
 
     /// Whether replies keep so close to the estimate that they name their
     /// packet.
     pub fn sharp(&self) -> bool {
-        self.deviation < 180 * US
+        self.deviation() < 180 * US
     }
 
     /// Replies this far from a moment still belong to it, when it matters.
     pub fn tolerance(&self) -> Nanos {
-        400 * US + 3 * self.deviation
+        400 * US + 3 * self.deviation()
     }
 
-    /// A probe's smallest and median round trip bound the estimate.
-    pub fn bound(&mut self, (smallest, median): (Nanos, Nanos)) {
+    /// Probes bound the estimate and tell how the hop's delay varies.
+    pub fn bound(&mut self, ping: Ping) {
+        let Ping { smallest, median, spread } = ping;
         self.probed = true;
+        self.spread = spread;
         let upper = (smallest + smallest / 20 + 700 * US).max(median + median / 10 + 500 * US);
         if self.rtt < smallest || self.rtt > upper {
             self.rtt = median + CLIENT_LATENCY;
@@ -209,11 +217,11 @@ mod tests {
     fn the_probe_bounds_the_estimate() {
         let mut rtt = after_handshake(13_000);
         assert_eq!(rtt.get(), 13 * MS);
-        rtt.bound((2 * MS, 2 * MS));
+        rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
         assert_eq!(rtt.get(), 2250 * US);
         for _ in 0..200 {
             rtt.track(700 * US);
-            rtt.bound((2 * MS, 2 * MS));
+            rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
         }
         assert!(rtt.get() < 2900 * US, "an alias one spacing high is refused");
     }
