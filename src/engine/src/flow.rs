@@ -363,7 +363,7 @@ impl Flow {
     /// has passed (section 6.1.2).
     fn harmless(&self, beat: &Beat) -> bool {
         let patience = self.beyond.map_or(0, |beyond| (beyond + self.rtt.get()) / 8);
-        beat.fast
+        beat.certain
             && !self.budget.proven()
             && self.conceal.held() == 0
             && self.refill.gaps.iter().all(|gap| {

@@ -79,6 +79,8 @@ pub(crate) struct Beat {
     pub chain: u64,
     /// Distance from the nearest packet's due answer.
     pub error: Nanos,
+    /// No other packet can have triggered it.
+    pub certain: bool,
 }
 
 /// What has to be known of a reply to judge its rhythm.
@@ -200,8 +202,9 @@ impl Habit {
         let fast = offset.abs() <= window;
         let trigger = if fast { nearest } else { latest? };
         let number = cache.record(trigger)?.number;
-        let mut beat = Beat { trigger: number, fast, error: offset.abs(), ..Beat::default() };
         let certain = fast && similar <= 1 && !reply.fill && rtt.sharp();
+        let mut beat =
+            Beat { trigger: number, fast, error: offset.abs(), certain, ..Beat::default() };
         let previous_certain = core::mem::replace(&mut self.previous_certain, certain);
         let (previous, previous_number) = match self.previous_trigger {
             Some((_, n)) if number <= n => return Some(Beat { fast: false, ..beat }),
