@@ -255,10 +255,14 @@ impl Flow {
         let now = cx.now;
         self.last_up = Some(now);
         if self.start.is_over() && size >= OWN_DATA {
-            // Nothing about the hop can be read from it. Holding it would delay
-            // what a person says, and letting a later packet overtake it would
-            // make the client think it lost.
-            return Verdict::Forward;
+            // Nothing about the hop can be read from it, and holding it would
+            // delay what a person says. Nor may it overtake what is held: the
+            // client would take those for lost (RFC 9002, section 6.1.1).
+            if self.conceal.held() == 0 || !self.hold(cx, handle) {
+                return Verdict::Forward;
+            }
+            self.release(cx, true);
+            return Verdict::Hold;
         }
         self.rtt.burst_reply(now, self.habit.decimating());
         if !self.start.is_over() {
@@ -298,14 +302,19 @@ impl Flow {
         if self.refill.gaps.is_empty() || !self.conceal.active() || self.harmless(&beat) {
             return Verdict::Forward;
         }
-        if self.conceal.hold(handle) {
-            cx.stats.concealed_held += 1;
-            cx.stats.held_now += 1;
+        if self.hold(cx, handle) {
             Verdict::Hold
         } else {
             self.release(cx, true);
             Verdict::Forward
         }
+    }
+
+    fn hold(&mut self, cx: &mut Context<'_>, handle: Handle) -> bool {
+        let held = self.conceal.hold(handle);
+        cx.stats.concealed_held += u64::from(held);
+        cx.stats.held_now += u64::from(held);
+        held
     }
 
     /// What a reply says, with everything that bears on it.
