@@ -320,7 +320,7 @@ impl Flow {
     /// What a reply says, with everything that bears on it.
     fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> (Reading, Beat) {
         let now = cx.now;
-        let answer = self.refill.nearest_answer(now, self.rtt.get());
+        let answer = self.refill.nearest_answer(now, self.rtt.get(), self.habit.batch_wait());
         let answer_within = |span: Nanos| answer.is_some_and(|a| a <= span);
         let reply = Reply {
             now,

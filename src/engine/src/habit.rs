@@ -125,7 +125,14 @@ impl Habit {
 
     /// Whether a reply for fewer than three packets is usual.
     pub fn replies_often(&self) -> bool {
-        self.per_reply < 3 * 16
+        self.per_reply < 3 * 16 && self.batch_wait() == 0
+    }
+
+    /// How long a packet may wait for its reply at a client that reads what has
+    /// come in batches (interrupt coalescing, GRO) and answers each batch once;
+    /// 0 for others.
+    pub fn batch_wait(&self) -> Nanos {
+        if (3..DECIMATING).contains(&self.usual) && !self.decimating { self.reply_gap } else { 0 }
     }
 
     /// Extra time to wait for a reply if the client answers rarely.

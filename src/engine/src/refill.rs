@@ -90,9 +90,13 @@ impl Refill {
     }
 
     /// Distance from `now` to the nearest moment at which a copy's answer was
-    /// due.
-    pub fn nearest_answer(&self, now: Time, rtt: Nanos) -> Option<Nanos> {
-        self.resent.iter().map(|at| (now.since(at) - rtt).abs()).min()
+    /// due, which may wait at the client for as long as `wait`.
+    pub fn nearest_answer(&self, now: Time, rtt: Nanos, wait: Nanos) -> Option<Nanos> {
+        let distance = |at| {
+            let late = now.since(at) - rtt;
+            if late < 0 { -late } else { (late - wait).max(0) }
+        };
+        self.resent.iter().map(distance).min()
     }
 
     pub fn clear(&mut self) {

@@ -28,7 +28,11 @@ impl Flow {
         let now = cx.now;
         let by_rhythm = sign.kind == SignKind::Rhythm;
         let weak = self.governor.weak(now, sign.kind);
-        let thin = if by_rhythm { 0 } else { self.habit.thin_reply_wait() };
+        let thin = match self.habit.batch_wait() {
+            _ if by_rhythm => 0,
+            0 => self.habit.thin_reply_wait(),
+            wait => wait * 3 / 2,
+        };
         let span = self.rtt.get() * 3 / 2 + self.rtt.margin() + thin;
         let armed = self.governor.armed(now);
         let since_reply = previous.map_or(0, |previous| {
@@ -47,6 +51,9 @@ impl Flow {
         }
         let width = if !armed || weak {
             1
+        } else if self.habit.batch_wait() > 0 {
+            // Any packet of the batch.
+            since_reply + 1
         } else if self.budget.very_lossy() && !(self.rtt.sharp() && self.habit.replies_often()) {
             let window = if self.habit.decimating() && by_rhythm { 0 } else { since_reply };
             USUAL_WIDTH.max(window)
@@ -126,7 +133,7 @@ impl Flow {
         let by_floor = self.refill.gaps.iter().all(|gap| gap.sign.kind == SignKind::Floor);
         let by_copy = self
             .refill
-            .nearest_answer(now, self.rtt.get())
+            .nearest_answer(now, self.rtt.get(), self.habit.batch_wait())
             .is_some_and(|answer| answer <= self.rtt.tolerance());
         if by_copy && !by_floor {
             self.budget.healed();
