@@ -2,6 +2,7 @@
 
 pub mod air;
 pub mod bars;
+pub mod captures;
 pub mod client;
 pub mod endpoint;
 pub mod host;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use pemi_sim::bars::{self, Goodput, Row};
+use pemi_sim::captures;
 use pemi_sim::run::{Assist, Outcome, run_all};
 
 /// QUIC across a lossy hop in virtual time, with the engine and without.
@@ -50,6 +51,17 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Score the engine's inference on recorded packet logs.
+    Captures {
+        /// A folder of logs; the repository's if not given.
+        dir: Option<PathBuf>,
+        /// Print each loss and each false mark.
+        #[arg(long)]
+        verbose: bool,
+        /// Print the scores as JSON.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -76,6 +88,20 @@ fn main() -> anyhow::Result<()> {
                         outcomes.iter().filter(|run| run.assist == assist).collect();
                     println!("{}", pemi_sim::report::summary(assist, &runs));
                 }
+            }
+        }
+        Command::Captures { dir, verbose, json } => {
+            let reports = captures::reports(&dir.unwrap_or_else(captures::default_dir))?;
+            if verbose {
+                for report in &reports {
+                    println!("{}\n{}", report.score.name, report.details());
+                }
+            }
+            let scores: Vec<_> = reports.into_iter().map(|report| report.score).collect();
+            if json {
+                println!("{}", serde_json::to_string_pretty(&scores)?);
+            } else {
+                print!("{}", captures::table(&scores));
             }
         }
         Command::Bars { seeds, only, out } => {
