@@ -16,5 +16,7 @@ pub mod run;
 pub mod scenario;
 pub mod session;
 pub mod tcp;
+pub mod timeline;
+pub mod trace;
 pub mod truth;
 pub mod world;

@@ -51,6 +51,26 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Record one run: what happened as JSON, and a drawing of it.
+    Trace {
+        /// A TOML file; see scenarios/ for examples.
+        scenario: PathBuf,
+        /// The run's seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// How it is run.
+        #[arg(long, default_value = "on")]
+        assist: Assist,
+        /// Options changed, as with `run`.
+        #[arg(long = "set", value_name = "OPTION=VALUE")]
+        changes: Vec<String>,
+        /// The flow that is drawn, counted from 0.
+        #[arg(long, default_value_t = 0)]
+        flow: usize,
+        /// The folder for trace.sqlog and timeline.svg.
+        #[arg(long)]
+        out: PathBuf,
+    },
     /// Score the engine's inference on recorded packet logs.
     Captures {
         /// A folder of logs; the repository's if not given.
@@ -89,6 +109,13 @@ fn main() -> anyhow::Result<()> {
                     println!("{}", pemi_sim::report::summary(assist, &runs));
                 }
             }
+        }
+        Command::Trace { scenario: path, seed, assist, changes, flow, out } => {
+            let scenario = pemi_sim::matrix::read(&path, &changes)?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            let name = std::iter::once(&*name).chain(changes.iter().map(String::as_str));
+            let name = name.collect::<Vec<_>>().join(", ");
+            pemi_sim::trace::record(name, &scenario, assist, seed)?.write(&out, flow)?;
         }
         Command::Captures { dir, verbose, json } => {
             let reports = captures::reports(&dir.unwrap_or_else(captures::default_dir))?;

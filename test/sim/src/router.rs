@@ -167,6 +167,11 @@ fn client_port(flow: usize) -> u16 {
     40_000 + flow as u16
 }
 
+/// The flow whose client has this port.
+pub fn flow_of_port(port: u16) -> usize {
+    usize::from(port - client_port(0))
+}
+
 fn flow_of(clients: &[Ipv4Addr], direction: Direction, packet: &[u8]) -> usize {
     let at = if direction == Direction::Down { 22 } else { 20 };
     let flow = usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]) - client_port(0));
