@@ -15,6 +15,7 @@ pub mod router;
 pub mod run;
 pub mod scenario;
 pub mod session;
+pub mod sweep;
 pub mod tcp;
 pub mod timeline;
 pub mod trace;

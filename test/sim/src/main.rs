@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pemi_sim::bars::{self, Goodput, Row};
 use pemi_sim::captures;
 use pemi_sim::run::{Assist, Outcome, run_all};
+use pemi_sim::sweep::{self, Sweep};
 
 /// QUIC across a lossy hop in virtual time, with the engine and without.
 #[derive(Parser)]
@@ -51,6 +52,26 @@ enum Command {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Run a scenario with all combinations of some options.
+    Matrix {
+        /// A TOML file; see scenarios/ for examples.
+        scenario: PathBuf,
+        /// An option and its values, as in `wifi.delay_ms=1,5,10`.
+        #[arg(long, required = true, value_name = "OPTION=V1,V2,...")]
+        vary: Vec<String>,
+        /// Options changed in all of them, as with `run`.
+        #[arg(long = "set", value_name = "OPTION=VALUE")]
+        changes: Vec<String>,
+        /// How many seeds.
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+        /// How it is run; all three if not given.
+        #[arg(long)]
+        assist: Vec<Assist>,
+        /// Print the cells as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Record one run: what happened as JSON, and a drawing of it.
     Trace {
         /// A TOML file; see scenarios/ for examples.
@@ -88,11 +109,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Run { scenario, seeds, first, assist, changes, json } => {
             let scenario = pemi_sim::matrix::read(&scenario, &changes)?;
-            let assists = if assist.is_empty() {
-                vec![Assist::Off, Assist::On, Assist::Lossless]
-            } else {
-                assist
-            };
+            let assists = all_if_none(assist);
             let jobs: Vec<_> = assists
                 .iter()
                 .flat_map(|assist| (first..first + seeds).map(|seed| (&scenario, *assist, seed)))
@@ -108,6 +125,15 @@ fn main() -> anyhow::Result<()> {
                         outcomes.iter().filter(|run| run.assist == assist).collect();
                     println!("{}", pemi_sim::report::summary(assist, &runs));
                 }
+            }
+        }
+        Command::Matrix { scenario, vary, changes, seeds, assist, json } => {
+            let sweep = Sweep { changes, vary, assists: all_if_none(assist), seeds };
+            let cells = sweep::run(&scenario, &sweep, bar)?;
+            if json {
+                println!("{}", serde_json::to_string_pretty(&cells)?);
+            } else {
+                print!("{}", sweep::table(&cells));
             }
         }
         Command::Trace { scenario: path, seed, assist, changes, flow, out } => {
@@ -150,6 +176,10 @@ fn main() -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+fn all_if_none(assists: Vec<Assist>) -> Vec<Assist> {
+    if assists.is_empty() { vec![Assist::Off, Assist::On, Assist::Lossless] } else { assists }
 }
 
 fn bar(runs: usize) -> ProgressBar {
