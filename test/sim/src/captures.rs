@@ -33,10 +33,11 @@ pub struct Score {
     pub tails: u64,
     /// Losses that a mark explains or of which a copy was sent within 20 ms.
     ///
-    /// A mark ([`pemi_engine::EventKind::Loss`]) explains a loss if it was made at
-    /// one of the first four replies that can know of it: those that came a bare
-    /// round trip or more after the next packet that arrived. It explains only
-    /// one loss, best the one it names. Later than 20 ms it is no use, but true.
+    /// A mark ([`pemi_engine::EventKind::Loss`]) explains a loss that it names, or
+    /// else one at whose first four replies it was made. These are the first that
+    /// can know of it: they came a bare round trip or more after the next packet
+    /// that arrived. A mark explains one loss only. Later than 20 ms after it, it
+    /// is of no use, but true.
     pub noticed: u64,
     /// Of these, losses that are no tails.
     pub noticed_without_tails: u64,

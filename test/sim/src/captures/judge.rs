@@ -66,14 +66,17 @@ pub fn judge(flow: &Flow) -> Judged {
     // can be about.
     for by_name in [true, false] {
         for loss in losses.iter_mut().filter(|loss| loss.mark.is_none()) {
+            let at = flow.sent[loss.packet as usize - 1].at;
             loss.mark = flow.marks.iter().enumerate().position(|(index, mark)| {
-                !used[index]
-                    && loss.replies.contains(&mark.reply)
-                    && (!by_name || mark.packet == loss.packet)
+                let fits = if by_name {
+                    mark.packet == loss.packet
+                } else {
+                    loss.replies.contains(&mark.reply)
+                };
+                fits && mark.at > at && !used[index]
             });
             if let Some(mark) = loss.mark {
                 used[mark] = true;
-                let at = flow.sent[loss.packet as usize - 1].at;
                 loss.late = flow.marks[mark].at > at + NOTICED_WITHIN;
             }
         }
@@ -152,6 +155,8 @@ mod tests {
         assert_eq!(marks(&judged), [None, Some(0)]);
         let judged = judge(&flow(&[10], &[(14, 10), (15, 9)], &[]));
         assert_eq!(judged.false_marks, [1], "a second mark for one loss");
+        let judged = judge(&flow(&[10], &[(12, 10)], &[]));
+        assert_eq!(marks(&judged), [Some(0)], "a guess, but right");
     }
 
     #[test]

@@ -85,7 +85,12 @@ fn loss(flow: &Flow, loss: &Loss) -> String {
     }
     match loss.mark.map(|mark| &flow.marks[mark]) {
         Some(mark) => {
-            let _ = write!(text, ", reply {} of 4", mark.reply - loss.replies.start + 1);
+            match loss.replies.clone().position(|reply| reply == mark.reply) {
+                Some(index) => {
+                    let _ = write!(text, ", reply {} of 4", index + 1);
+                }
+                None => text += ", not at one of its replies",
+            }
             text += if loss.copied { ", copied" } else { ", NOT COPIED" };
         }
         None => {
