@@ -161,12 +161,15 @@ impl Sizes {
             by_floor = excess == 1;
             excess += 1;
         }
-        let late = !facts.beat.fast && (!facts.explained || facts.beat.timer);
-        if facts.counts_high && late && (1..=4).contains(&excess) {
+        let late = facts.beat.timer || !(facts.beat.fast || facts.explained);
+        let longer_delay = facts.counts_high && late && (1..=4).contains(&excess);
+        if longer_delay {
             // The delay field of a late reply has one byte more.
             excess = if excess >= 3 { excess - 1 } else { 0 };
         }
-        let mut reading = if facts.open == 0 {
+        let mut reading = if facts.open == 0 && longer_delay && excess == 0 {
+            Reading::Plain
+        } else if facts.open == 0 {
             self.read_closed(facts, excess, by_floor)
         } else {
             self.read_open(facts, excess)

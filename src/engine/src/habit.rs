@@ -238,8 +238,9 @@ impl Habit {
         let timer_due = timer.map_or(waited > UNKNOWN_TIMER, |t| waited >= t - slack);
         beat.timer = usual >= DECIMATING
             && timer.map_or(waited > UNKNOWN_TIMER, |t| (waited - t).abs() <= slack);
-        if !(fast && beat.count == 1 && self.chain > 0) {
-            self.chain = if fast { number } else { 0 };
+        let answered = fast && !beat.timer;
+        if !(answered && beat.count == 1 && self.chain > 0) {
+            self.chain = if answered { number } else { 0 };
         }
         beat.chain = self.chain;
         if !fast {

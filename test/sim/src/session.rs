@@ -79,7 +79,7 @@ impl Messages {
     }
 
     /// The next complete message.
-    pub fn next(&mut self) -> Option<(Kind, Vec<u8>)> {
+    pub fn take(&mut self) -> Option<(Kind, Vec<u8>)> {
         let header = self.bytes.get(..4)?;
         let kind = Kind::of(header[0])?;
         let end = 4 + u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
@@ -161,7 +161,7 @@ impl Session for PlainSession {
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
         self.messages.push(bytes);
-        while let Some((kind, body)) = self.messages.next() {
+        while let Some((kind, body)) = self.messages.take() {
             if matches!(kind, Kind::ClientHello | Kind::EncryptedExtensions) {
                 let len = usize::from(u16::from_be_bytes([body[0], body[1]]));
                 self.peer = Some(TransportParameters::read(self.side, &mut &body[2..2 + len])?);
@@ -332,10 +332,10 @@ mod tests {
         Kind::Finished.write(&[], &mut bytes);
         let mut messages = Messages::default();
         messages.push(&bytes[..7]);
-        assert_eq!(messages.next(), None);
+        assert_eq!(messages.take(), None);
         messages.push(&bytes[7..]);
-        assert_eq!(messages.next(), Some((Kind::EncryptedExtensions, b"\0\x03abc".to_vec())));
-        assert_eq!(messages.next(), Some((Kind::Finished, vec![0; 32])));
-        assert_eq!(messages.next(), None);
+        assert_eq!(messages.take(), Some((Kind::EncryptedExtensions, b"\0\x03abc".to_vec())));
+        assert_eq!(messages.take(), Some((Kind::Finished, vec![0; 32])));
+        assert_eq!(messages.take(), None);
     }
 }

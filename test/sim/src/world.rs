@@ -59,8 +59,10 @@ pub struct World {
     recorded: [Option<Recorded>; 2],
     limit: Nanos,
     sent: Vec<Datagram>,
-    observer: Option<Box<dyn FnMut(Observation<'_>)>>,
+    observer: Option<Observer>,
 }
+
+type Observer = Box<dyn FnMut(Observation<'_>)>;
 
 /// Something that [`crate::timeline`] draws.
 #[derive(Debug)]

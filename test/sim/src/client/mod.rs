@@ -185,7 +185,7 @@ impl Client {
     }
 
     fn handshake(&mut self) {
-        while let Some((kind, _)) = self.messages.next() {
+        while let Some((kind, _)) = self.messages.take() {
             match (kind, self.phase) {
                 (Kind::ServerHello, Phase::Hello) => self.phase = Phase::Handshake,
                 (Kind::Finished, Phase::Handshake) => {
