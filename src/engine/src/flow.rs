@@ -370,8 +370,9 @@ impl Flow {
                 self.sizes.rebase(size);
                 return (Reading::Plain, beat);
             }
-            if self.refill.gaps.is_full() {
-                return (Reading::Noise, beat);
+            if self.overflowing() {
+                self.overflow(cx, size);
+                return (Reading::Plain, beat);
             }
         }
         (reading, beat)

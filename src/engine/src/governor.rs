@@ -69,11 +69,16 @@ impl Governor {
         self.given_up.push(now);
         let recent = self.given_up.iter().filter(|t| now.since(*t) <= STORM_WINDOW).count();
         if recent == STORM_LOSSES {
-            self.storm_until = self.storm_until.max(now + STORM_SPAN);
-            self.given_up.clear();
-            // What failed in the storm must not count against the time after.
-            self.outcomes.clear();
+            self.overflow(now);
         }
+    }
+
+    /// The network before the router is dropping.
+    pub fn overflow(&mut self, now: Time) {
+        self.storm_until = self.storm_until.max(now + STORM_SPAN);
+        self.given_up.clear();
+        // What failed in the storm must not count against the time after.
+        self.outcomes.clear();
     }
 
     pub fn in_storm(&self, now: Time) -> bool {

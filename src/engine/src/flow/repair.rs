@@ -221,14 +221,28 @@ impl Flow {
         }
     }
 
+    /// Hole after hole and none that fills: they are not this hop's.
+    pub(super) fn overflowing(&self) -> bool {
+        self.refill.gaps.len() >= OVERFLOW_GAPS
+            && self.refill.gaps.first().is_some_and(|gap| !self.governor.healed_since(gap.opened))
+    }
+
+    /// Steps aside for a queue that overflows before the router.
+    pub(super) fn overflow(&mut self, cx: &mut Context<'_>, size: i32) {
+        for gap in core::mem::take(&mut self.refill.gaps) {
+            self.give_up(cx, &gap);
+        }
+        self.governor.overflow(cx.now);
+        self.refill.clear();
+        self.sizes.rebase(size);
+        self.conceal.end_with_next_reply(cx.now);
+    }
+
     /// What to send again for the gap at `n`; nothing if it is to be given up.
     fn next_attempt(&mut self, cx: &mut Context<'_>, n: usize) -> ArrayVec<Id, MAX_WINDOW> {
         let allowed = self.budget.tokens(self.rtt.sharp()).min(MAX_WINDOW);
         let gap = &self.refill.gaps[n];
-        // Hole after hole and none that fills: they are not this hop's.
-        let overflow =
-            self.refill.gaps.len() >= OVERFLOW_GAPS && !self.governor.healed_since(gap.opened);
-        if overflow || !gap.attempts_left() {
+        if self.overflowing() || !gap.attempts_left() {
             return ArrayVec::new();
         }
         if gap.attempts == 1 && (gap.sign.kind == SignKind::Rhythm || self.rtt.sharp()) {
