@@ -291,7 +291,10 @@ impl Flow {
                 self.release(cx, true);
                 return Verdict::Forward;
             }
-            Reading::Upstream => cx.stats.losses_upstream += 1,
+            Reading::Upstream => {
+                cx.stats.losses_upstream += 1;
+                self.governor.upstream(now);
+            }
             Reading::Healed | Reading::Noise | Reading::Plain => {
                 if self.conceal.ending() && self.refill.gaps.is_empty() {
                     self.release(cx, true);

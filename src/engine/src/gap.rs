@@ -21,6 +21,9 @@ const EARLY_EXTRA: i32 = 12;
 /// A client answers each of the next few packets after a hole: those replies
 /// belong to the same one.
 const SAME_HOLE: u64 = 3;
+/// Around the 64th packet the fields of an acknowledgement take a second byte
+/// (RFC 9000, section 16).
+const FIELDS_GROW: core::ops::RangeInclusive<u64> = 60..=80;
 /// Repairs that rest on the absolute floor alone prove nothing; this many
 /// within [`FLOOR_WINDOW`] switch the floor off for [`FLOOR_OFF`].
 const FLOOR_HEALS: usize = 3;
@@ -156,6 +159,7 @@ impl Sizes {
         if facts.open == 0
             && excess >= 1
             && facts.now >= self.floor_off_until
+            && !FIELDS_GROW.contains(&facts.beat.trigger)
             && self.recent.min().is_some_and(|min| base - min == 1)
         {
             by_floor = excess == 1;

@@ -66,6 +66,11 @@ impl Governor {
             return;
         }
         self.outcomes.push((now, false));
+        self.upstream(now);
+    }
+
+    /// A packet was lost before the router, or beyond repair.
+    pub fn upstream(&mut self, now: Time) {
         self.given_up.push(now);
         let recent = self.given_up.iter().filter(|t| now.since(*t) <= STORM_WINDOW).count();
         if recent == STORM_LOSSES {

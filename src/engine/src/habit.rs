@@ -223,7 +223,6 @@ impl Habit {
         };
         self.previous_trigger = Some((trigger, number));
         beat.count = number - previous_number;
-        beat.adjacent = beat.count == 1 && certain && previous_certain;
         // How long the first unanswered packet has waited for this reply.
         let waited = cache
             .after(previous)
@@ -243,6 +242,9 @@ impl Habit {
             self.chain = if answered { number } else { 0 };
         }
         beat.chain = self.chain;
+        // In a run of single answers nobody but the next packet can have asked.
+        let in_run = usual >= DECIMATING && (1..number).contains(&self.chain) && rtt.sharp();
+        beat.adjacent = beat.count == 1 && (in_run || (certain && previous_certain));
         if !fast {
             self.early_run = 0;
             if !reply.fill && (1500 * US..60 * MS).contains(&waited) && reply.excess <= 4 {
