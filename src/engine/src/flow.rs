@@ -300,6 +300,9 @@ impl Flow {
                     self.release(cx, true);
                     return Verdict::Forward;
                 }
+                if reading == Reading::Plain && self.answers_copy(now, &beat) {
+                    self.longer_run(cx);
+                }
             }
         }
         if self.refill.gaps.is_empty() || !self.conceal.active() || self.harmless(&beat) {
@@ -379,6 +382,17 @@ impl Flow {
             }
         }
         (reading, beat)
+    }
+
+    /// Whether the answer to a copy was due now and explains the reply better
+    /// than that to any forwarded packet.
+    fn answers_copy(&self, now: Time, beat: &Beat) -> bool {
+        let answer = self.refill.nearest_answer(now, self.rtt.get(), 0);
+        answer.is_some_and(|answer| {
+            answer <= 150 * US + 2 * self.rtt.deviation()
+                && answer < beat.error
+                && (!beat.fast || self.rtt.sharp())
+        })
     }
 
     /// Whether the sender cannot yet take a packet for lost from this reply: it

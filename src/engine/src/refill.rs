@@ -34,6 +34,11 @@ pub(crate) fn attempts(kind: SignKind, weak: bool) -> u32 {
     }
 }
 
+/// Packets added at a time to a run of losses that turns out to be longer, and
+/// how often.
+pub(crate) const RUN_STEP: usize = 3;
+pub(crate) const RUN_STEPS: u32 = 4;
+
 /// Packets in the order of belief.
 pub(crate) type Names = ArrayVec<Id, MAX_NAMES>;
 
@@ -43,6 +48,10 @@ pub(crate) struct Gap {
     pub opened: Time,
     /// Number of the packet most likely lost; 0 if none is likely.
     pub hole: u64,
+    /// The earliest packet sent again as part of one run of losses.
+    pub edge: Option<Id>,
+    /// How often the run turned out to be longer.
+    pub extended: u32,
     /// The likeliest packets, for a second try.
     pub names: ArrayVec<Id, 3>,
     pub attempts: u32,

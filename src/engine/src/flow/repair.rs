@@ -8,7 +8,7 @@ use crate::cache::{Cache, Id, MAX_AGE};
 use crate::gap::{GapSign, SignKind};
 use crate::habit::Beat;
 use crate::out::Queued;
-use crate::refill::{self, Gap, MAX_WINDOW, Names, USUAL_WIDTH};
+use crate::refill::{self, Gap, MAX_WINDOW, Names, RUN_STEP, RUN_STEPS, USUAL_WIDTH};
 use crate::time::Time;
 
 /// This many open holes of which none was filled since the first look like a
@@ -69,6 +69,8 @@ impl Flow {
         let gap = Gap {
             opened: now,
             hole: first,
+            edge: names.first().copied(),
+            extended: 0,
             names: names.iter().take(3).copied().collect(),
             attempts: 1,
             overdue: now + span,
@@ -109,6 +111,39 @@ impl Flow {
                 return;
             }
             id = cache.before(here);
+        }
+    }
+
+    /// A copy was answered and the hole is still there: several packets in a
+    /// row were lost, of which the copy was the last.
+    pub(super) fn longer_run(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        let [gap] = self.refill.gaps.as_mut_slice() else { return };
+        if gap.extended >= RUN_STEPS {
+            return;
+        }
+        let tokens = self.budget.tokens(self.rtt.sharp()).min(RUN_STEP);
+        let mut run = ArrayVec::<Id, RUN_STEP>::new();
+        let mut edge = gap.edge;
+        for _ in 0..tokens {
+            edge = edge.and_then(|id| cx.cache.before(id));
+            run.extend(edge);
+        }
+        if run.is_empty() {
+            return;
+        }
+        gap.edge = edge;
+        gap.extended += 1;
+        gap.last_attempt = now;
+        gap.overdue = now + gap.span;
+        let until = now + gap.patience();
+        if self.conceal.active() {
+            self.conceal.extend(now, until, cx.config.hold_cap);
+        }
+        for id in run {
+            if cx.cache.record(id).is_some_and(|record| record.copies == 0) {
+                self.resend(cx, id);
+            }
         }
     }
 
