@@ -380,6 +380,9 @@ impl Flow {
                 self.overflow(cx, size);
                 return (Reading::Plain, beat);
             }
+            if self.refill.gaps.is_full() {
+                return (Reading::Noise, beat);
+            }
         }
         (reading, beat)
     }

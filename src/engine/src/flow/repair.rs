@@ -91,7 +91,8 @@ impl Flow {
                 self.event(cx, EventKind::HoldStart);
             }
         }
-        self.refill.gaps.push(gap);
+        // There is room: the caller asked.
+        let _ = self.refill.gaps.try_push(gap);
     }
 
     /// Packets in a row were answered one by one: the hole is before the
@@ -122,6 +123,8 @@ impl Flow {
         if gap.extended >= RUN_STEPS {
             return;
         }
+        // Clients do not answer what they have already.
+        self.budget.healed();
         let tokens = self.budget.tokens(self.rtt.sharp()).min(RUN_STEP);
         let mut run = ArrayVec::<Id, RUN_STEP>::new();
         let mut edge = gap.edge;
