@@ -28,15 +28,15 @@ const LOSSY_PACKETS: u64 = 400;
 /// Copies allowed beyond the configured share, so that short flows get help.
 const SHARE_ALLOWANCE: u64 = 48;
 
-/// Copies on mere suspicion are sent while all copies together are below this
-/// share, in percent: on a lossy hop they are worth that much.
+/// Copies on mere suspicion are sent while all that filled no hole are together
+/// below this share, in percent: on a lossy hop they are worth that much. On a
+/// very lossy one only the configured share limits them.
 const SUSPICION_PERCENT: u64 = 7;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     tokens: i32,
     heals: Recent<u64, 8>,
-    copies: u64,
     /// Copies beyond one for each hole that was seen filled.
     extra: u64,
     packets: u64,
@@ -59,7 +59,7 @@ impl Budget {
                 CAP
             }
         };
-        Budget { tokens, heals, copies: 0, extra: 0, packets: 0 }
+        Budget { tokens, heals, extra: 0, packets: 0 }
     }
 
     pub fn forwarded(&mut self) {
@@ -69,7 +69,6 @@ impl Budget {
 
     /// A copy was sent, for whatever reason.
     pub fn copied(&mut self) {
-        self.copies += 1;
         self.extra += 1;
     }
 
@@ -104,7 +103,8 @@ impl Budget {
 
     /// Whether a copy may be sent on mere suspicion.
     pub fn speculative(&self) -> bool {
-        self.proven() && self.copies.saturating_mul(100) < self.packets * SUSPICION_PERCENT
+        let percent = if self.very_lossy() { 100 } else { SUSPICION_PERCENT };
+        self.proven() && self.extra.saturating_mul(100) < self.packets * percent
     }
 
     /// Copies allowed for a first attempt: a few are always free to go, or a
