@@ -376,6 +376,11 @@ impl Flow {
                 self.sizes.rebase(size);
                 return (Reading::Plain, beat);
             }
+            if self.governor.lets_pass() {
+                cx.stats.losses_upstream += 1;
+                self.sizes.rebase(size);
+                return (Reading::Plain, beat);
+            }
             if self.overflowing() {
                 self.overflow(cx, size);
                 return (Reading::Plain, beat);
@@ -407,9 +412,11 @@ impl Flow {
         beat.certain
             && !self.budget.proven()
             && self.conceal.held() == 0
-            && self.refill.gaps.iter().all(|gap| {
-                beat.trigger < gap.hole + REORDERING_THRESHOLD && gap.span <= patience
-            })
+            && self
+                .refill
+                .gaps
+                .iter()
+                .all(|gap| beat.trigger < gap.hole + REORDERING_THRESHOLD && gap.span <= patience)
     }
 
     /// Ends an episode of holding, if there is one.

@@ -23,6 +23,11 @@ const STORM_PROLONGED: Nanos = 50 * MS;
 /// Worth of a sign, in 256ths, below which it gets a single try: two failures
 /// in a row from the start, or a repair rate below about a third.
 const WEAK: u16 = 80;
+/// Hope below which signs are let pass, in 256ths: one in about ten, or some 27
+/// failures in a row from the start ...
+const HOPELESS: u16 = 24;
+/// ... but for each so-manieth.
+const TRIAL_EVERY: u32 = 8;
 /// After this long such a sign is tried again.
 const WEAK_FOR: Nanos = 2 * SEC;
 
@@ -35,6 +40,10 @@ pub(crate) struct Governor {
     /// How often each kind of sign was followed by a repair, in 256ths.
     worth: [u16; SignKind::COUNT],
     last_tried: [Time; SignKind::COUNT],
+    /// How often attempts healed over the last few dozen, in 256ths.
+    hope: u16,
+    /// Signs let pass since the last one tried without hope.
+    passed: u32,
 }
 
 impl Governor {
@@ -46,6 +55,8 @@ impl Governor {
             last_storm_step: Time::ZERO,
             worth: [128; SignKind::COUNT],
             last_tried: [Time::ZERO; SignKind::COUNT],
+            hope: 128,
+            passed: 0,
         }
     }
 
@@ -53,6 +64,7 @@ impl Governor {
         let worth = &mut self.worth[kind as usize];
         *worth += (256 - *worth) / 4;
         self.last_tried[kind as usize] = now;
+        self.hope += (256 - self.hope) / 4;
         self.outcomes.push((now, true));
     }
 
@@ -65,6 +77,7 @@ impl Governor {
         if !telling || kind == SignKind::Skip {
             return;
         }
+        self.hope -= self.hope.div_ceil(16);
         self.outcomes.push((now, false));
         self.upstream(now);
     }
@@ -120,8 +133,26 @@ impl Governor {
         self.outcomes.iter().any(|(at, ok)| ok && at >= then)
     }
 
+    /// Whether a sign is to be let pass: hardly anything healed for long, so
+    /// what looks like losses is none of this hop's, and only now and then one
+    /// is tried.
+    pub fn lets_pass(&mut self) -> bool {
+        if self.hope >= HOPELESS {
+            return false;
+        }
+        self.passed += 1;
+        if self.passed < TRIAL_EVERY {
+            return true;
+        }
+        self.passed = 0;
+        false
+    }
+
     /// Whether attempts work well enough to go on holding replies.
     pub fn armed(&self, now: Time) -> bool {
+        if self.hope < HOPELESS {
+            return false;
+        }
         let (tried, healed) = self.recent_outcomes(now);
         tried < 6 || healed >= 2 || (tried < 8 && healed >= 1)
     }
@@ -163,6 +194,22 @@ mod tests {
         assert!(!g.weak(at(4100), SignKind::LongStep), "tried again after a while");
         g.healed(at(4000), SignKind::LongStep);
         assert!(!g.weak(at(4000), SignKind::LongStep));
+    }
+
+    #[test]
+    fn without_hope_only_now_and_then_a_sign_is_tried() {
+        let mut g = Governor::new();
+        let mut tried = 0;
+        for n in 0..400 {
+            if !g.lets_pass() {
+                tried += 1;
+                g.given_up(at(n * 200), SignKind::Step);
+            }
+        }
+        assert!((50..80).contains(&tried), "{tried}");
+        assert!(!g.armed(at(400 * 200)));
+        g.healed(at(400 * 200), SignKind::Step);
+        assert!(!g.lets_pass() && g.armed(at(402 * 200)), "one repair brings it back");
     }
 
     #[test]
