@@ -336,6 +336,9 @@ impl Flow {
             since_last: previous.map(|p| now.since(p)),
         };
         let mut beat = self.habit.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
+        // A decimating client's replies wait for its count or its timer.
+        let late = if self.habit.decimating() { 0 } else { beat.late };
+        self.guard.replied(late, self.rtt.get());
         beat.skipped &= !self.governor.weak(now, SignKind::Skip);
         self.tail.replied(now, beat.trigger, reply.fill, &self.rtt);
         let offset = self.trail.nearest(cx.cache, now - self.rtt.get()).map(|(_, offset)| offset);
@@ -460,7 +463,7 @@ impl Flow {
             return;
         };
         let Some(id) = self.trail.newest(cx.cache) else { return };
-        if self.habit.decimating() {
+        if self.habit.decimating() || self.guard.own_queue() {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);

@@ -81,6 +81,8 @@ pub(crate) struct Beat {
     pub error: Nanos,
     /// No other packet can have triggered it.
     pub certain: bool,
+    /// Since the answer to the newest packet that it can answer was due.
+    pub late: Nanos,
 }
 
 /// What has to be known of a reply to judge its rhythm.
@@ -210,8 +212,15 @@ impl Habit {
         let trigger = if fast { nearest } else { latest? };
         let number = cache.record(trigger)?.number;
         let certain = fast && similar <= 1 && !reply.fill && rtt.sharp();
-        let mut beat =
-            Beat { trigger: number, fast, error: offset.abs(), certain, ..Beat::default() };
+        let newest = latest.and_then(|id| cache.record(id)).map_or(due, |record| record.at);
+        let mut beat = Beat {
+            trigger: number,
+            fast,
+            error: offset.abs(),
+            certain,
+            late: due.since(newest).max(0),
+            ..Beat::default()
+        };
         let previous_certain = core::mem::replace(&mut self.previous_certain, certain);
         let (previous, previous_number) = match self.previous_trigger {
             Some((_, n)) if number <= n => return Some(Beat { fast: false, ..beat }),
