@@ -2,7 +2,7 @@
 
 use arrayvec::ArrayVec;
 
-use super::{Context, Flow};
+use super::{Context, Flow, REORDERING_THRESHOLD};
 use crate::api::EventKind;
 use crate::cache::{Cache, Id, MAX_AGE};
 use crate::gap::{GapSign, SignKind};
@@ -84,7 +84,12 @@ impl Flow {
             },
             span,
         };
-        if cx.config.conceal && armed {
+        // A copy that goes ahead of the third packet after the hole arrives
+        // before any reply can make the sender count a loss. On a hop that is
+        // not known to lose packets that is enough.
+        let overtakes =
+            self.rtt.sharp() && first > 0 && self.packets_down < first + REORDERING_THRESHOLD;
+        if cx.config.conceal && armed && (self.budget.proven() || !overtakes) {
             let until = now + gap.patience();
             if self.conceal.extend(now, until, cx.config.hold_cap) {
                 cx.stats.concealed_gaps += 1;
