@@ -78,6 +78,9 @@ impl Flow {
             sign,
             attempts_allowed: match refill::attempts(sign.kind, weak) {
                 _ if !armed => 1,
+                // Where timing is sharp the first try rarely misses a loss, and
+                // most marks on a hop that loses nothing are none.
+                _ if self.rtt.sharp() && !self.budget.proven() => 1,
                 // A copy is lost as easily as anything else.
                 attempts if attempts > 1 && self.budget.very_lossy() => attempts + 1,
                 attempts => attempts,
