@@ -145,7 +145,7 @@ impl Default for Config {
             conceal: true,
             release_after: Some(30 * SEC),
             idle_timeout: 60 * SEC,
-            hold_cap: 60 * MS,
+            hold_cap: 100 * MS,
             events: false,
         }
     }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const TWICE: usize = 12;
 /// Stands in for the delay of a wireless hop, which veth pairs do not have.
 /// The engine gives a repair a few of them, so the longer, the less a test
-/// minds a busy machine; 60 ms is the longest that anything is held.
+/// minds a busy machine; 100 ms is the longest that anything is held.
 const HOP: Duration = Duration::from_millis(20);
 /// A machine that stands still for longer than that spoils a try.
 const TRIES: usize = 5;
