@@ -134,6 +134,23 @@ pub struct Config {
     pub hold_cap: Nanos,
     /// Whether [`Action::Event`] is wanted.
     pub events: bool,
+    /// Rules that are switched off.
+    #[cfg(feature = "ablation")]
+    pub without: crate::rules::Rules,
+}
+
+impl Config {
+    /// Whether a rule is on.
+    #[cfg(feature = "ablation")]
+    pub(crate) fn has(&self, rule: crate::rules::Rule) -> bool {
+        !self.without.has(rule)
+    }
+
+    /// Whether a rule is on: all are.
+    #[cfg(not(feature = "ablation"))]
+    pub(crate) const fn has(&self, _: crate::rules::Rule) -> bool {
+        true
+    }
 }
 
 impl Default for Config {
@@ -147,6 +164,8 @@ impl Default for Config {
             idle_timeout: 60 * SEC,
             hold_cap: 100 * MS,
             events: false,
+            #[cfg(feature = "ablation")]
+            without: Default::default(),
         }
     }
 }

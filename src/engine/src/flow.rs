@@ -19,6 +19,7 @@ use crate::quic::Datagram;
 use crate::recognise::{Judgement, Recogniser};
 use crate::refill::Refill;
 use crate::rtt::LocalRtt;
+use crate::rules::Rule;
 use crate::start::Start;
 use crate::tail::{Step, Tail};
 use crate::time::{Nanos, Time, US};
@@ -243,7 +244,7 @@ impl Flow {
         let Some(id) = self.trail.push(cx.cache, now, self.packets_down, packet) else {
             return;
         };
-        if self.start.on_down(now, id, long, self.rtt.get()) {
+        if self.start.on_down(now, id, long, self.rtt.get()) && cx.config.has(Rule::FirstFlight) {
             self.copy(cx, id);
         }
         if self.start.is_over() && self.rtt.known() {
@@ -254,7 +255,7 @@ impl Flow {
     fn on_up(&mut self, cx: &mut Context<'_>, size: usize, long: bool, handle: Handle) -> Verdict {
         let now = cx.now;
         self.last_up = Some(now);
-        if self.start.is_over() && size >= OWN_DATA {
+        if self.start.is_over() && size >= OWN_DATA && cx.config.has(Rule::OwnData) {
             // Nothing about the hop can be read from it, and holding it would
             // delay what a person says. Nor may it overtake what is held: the
             // client would take those for lost (RFC 9002, section 6.1.1).
@@ -273,7 +274,7 @@ impl Flow {
         if long {
             return Verdict::Forward;
         }
-        if let Some(ping) = cx.hop.ping(now) {
+        if let Some(ping) = cx.hop.ping(now).filter(|_| cx.config.has(Rule::Probe)) {
             self.rtt.bound(ping);
         }
         if !self.rtt.known() {
@@ -300,7 +301,10 @@ impl Flow {
                     self.release(cx, true);
                     return Verdict::Forward;
                 }
-                if reading == Reading::Plain && self.answers_copy(now, &beat) {
+                if reading == Reading::Plain
+                    && cx.config.has(Rule::Run)
+                    && self.answers_copy(now, &beat)
+                {
                     self.longer_run(cx);
                 }
             }
@@ -339,7 +343,9 @@ impl Flow {
         // A decimating client's replies wait for its count or its timer.
         let late = if self.habit.decimating() { 0 } else { beat.late };
         self.guard.replied(late, self.rtt.get());
-        beat.skipped &= !self.governor.weak(now, SignKind::Skip);
+        beat.skipped &= cx.config.has(Rule::Skip) && !self.governor.weak(now, SignKind::Skip);
+        beat.early &= cx.config.has(Rule::Rhythm);
+        beat.adjacent &= cx.config.has(Rule::Adjacent);
         self.tail.replied(now, beat.trigger, reply.fill, &self.rtt);
         let offset = self.trail.nearest(cx.cache, now - self.rtt.get()).map(|(_, offset)| offset);
         if let Some(offset) = offset
@@ -347,7 +353,7 @@ impl Flow {
         {
             self.rtt.track(-offset);
         }
-        if self.governor.in_storm(now) {
+        if self.governor.in_storm(now) && cx.config.has(Rule::Storm) {
             if self.sizes.excess(size) >= 2 {
                 self.governor.storm_step(now);
             }
@@ -373,18 +379,28 @@ impl Flow {
             beat,
         };
         let reading = self.sizes.read(&facts);
-        if let Reading::NewGap(_) = reading {
-            if self.guard.congested(now, cx.hop) {
+        if let Reading::NewGap(sign) = reading {
+            let rule = match sign.kind {
+                SignKind::Step | SignKind::LongStep => Rule::Size,
+                SignKind::Floor => Rule::Floor,
+                SignKind::Rhythm => Rule::Rhythm,
+                SignKind::Skip => Rule::Skip,
+            };
+            if !cx.config.has(rule) {
+                self.sizes.rebase(size);
+                return (Reading::Plain, beat);
+            }
+            if cx.config.has(Rule::Guard) && self.guard.congested(now, cx.hop) {
                 cx.stats.losses_congestion += 1;
                 self.sizes.rebase(size);
                 return (Reading::Plain, beat);
             }
-            if self.governor.lets_pass() {
+            if cx.config.has(Rule::Hope) && self.governor.lets_pass() {
                 cx.stats.losses_upstream += 1;
                 self.sizes.rebase(size);
                 return (Reading::Plain, beat);
             }
-            if self.overflowing() {
+            if cx.config.has(Rule::Overflow) && self.overflowing() {
                 self.overflow(cx, size);
                 return (Reading::Plain, beat);
             }
@@ -427,6 +443,9 @@ impl Flow {
         if !self.conceal.active() {
             return;
         }
+        // Without the rule the packet in hand still goes first, but the others
+        // in their order: nothing that a caller could do about the first.
+        let overtaken = overtaken || !cx.config.has(Rule::NewestFirst);
         let episode =
             self.conceal.release(cx.now, overtaken, |handle| cx.out.push(Queued::Release(handle)));
         cx.stats.held_now -= u64::from(episode.packets);
@@ -463,7 +482,7 @@ impl Flow {
             return;
         };
         let Some(id) = self.trail.newest(cx.cache) else { return };
-        if self.habit.decimating() || self.guard.own_queue() {
+        if self.habit.decimating() || self.guard.own_queue() || !cx.config.has(Rule::Tail) {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);

@@ -46,6 +46,7 @@ mod recent;
 mod recognise;
 mod refill;
 mod rtt;
+mod rules;
 mod start;
 mod table;
 mod tail;
@@ -56,4 +57,6 @@ pub use api::{
     Action, Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Stats, Verdict,
 };
 pub use engine::Engine;
+#[cfg(feature = "ablation")]
+pub use rules::{Rule, Rules};
 pub use time::{MS, Nanos, SEC, Time, US};

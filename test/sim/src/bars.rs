@@ -3,6 +3,8 @@
 
 mod checks;
 mod grid;
+pub mod offline;
+mod open;
 
 use std::collections::HashMap;
 
@@ -36,10 +38,23 @@ pub struct Row {
     pub bar: String,
     /// What came out, in the bar's unit.
     pub value: f64,
-    /// Medians of the goodput, Mbit/s.
-    pub goodput_mbps: Goodput,
-    /// Runs of each kind.
+    /// Medians of the goodput, Mbit/s; not of recordings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goodput_mbps: Option<Goodput>,
+    /// Runs of each kind; of recordings one.
     pub seeds: u64,
+    /// Why it does not hold, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
+}
+
+impl Row {
+    /// A row that is not about simulated runs.
+    pub fn new(name: String, value: f64, holds: bool, bar: String) -> Row {
+        let value = (value * 1e4).round() / 1e4;
+        let reason = if holds { None } else { open::reason(&name) };
+        Row { name, holds, bar, value, goodput_mbps: None, seeds: 1, reason }
+    }
 }
 
 /// Medians of a case, Mbit/s; all flows together.
@@ -89,14 +104,9 @@ pub fn judge(
         let runs = Runs { off: of(off), on: of(on), lossless: of(lossless) };
         for bar in &case.bars {
             let (value, holds) = bar.judge(&runs);
-            rows.push(Row {
-                name: format!("{}: {}", case.name, bar.name()),
-                holds,
-                bar: bar.text(),
-                value,
-                goodput_mbps: runs.goodput(),
-                seeds,
-            });
+            let name = format!("{}: {}", case.name, bar.name());
+            let goodput_mbps = Some(runs.goodput());
+            rows.push(Row { goodput_mbps, seeds, ..Row::new(name, value, holds, bar.text()) });
         }
     }
     Ok(rows)

@@ -1,5 +1,6 @@
 //! QUIC endpoints, links and the engine in virtual time: same seed, same result.
 
+pub mod ablation;
 pub mod air;
 pub mod bars;
 pub mod captures;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
+use pemi_sim::ablation;
 use pemi_sim::bars::{self, Goodput, Row};
 use pemi_sim::captures;
 use pemi_sim::run::{Assist, Outcome, run_all};
@@ -51,6 +52,18 @@ enum Command {
         /// Write the rows to this file as JSON.
         #[arg(long)]
         out: Option<PathBuf>,
+        /// Fail if a row does not hold that has no reason for it.
+        #[arg(long)]
+        check: bool,
+    },
+    /// What each rule of the engine is worth, as a table.
+    Ablate {
+        /// How many seeds.
+        #[arg(long, default_value_t = 60)]
+        seeds: u64,
+        /// Print the cells as JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Run a scenario with all combinations of some options.
     Matrix {
@@ -157,23 +170,46 @@ fn main() -> anyhow::Result<()> {
                 print!("{}", captures::table(&scores));
             }
         }
-        Command::Bars { seeds, only, out } => {
-            let mut cases = bars::cases();
-            cases.retain(|case| case.name.contains(&only));
-            let rows = bars::judge(&cases, seeds, bar)?;
-            for row in &rows {
-                let mark = if row.holds { "  " } else { "! " };
-                let Row { name, value, bar, goodput_mbps: Goodput { off, on, lossless }, .. } = row;
-                println!("{mark}{name:72} {value:9.4} {bar:26} {off:6.2} {on:6.2} {lossless:6.2}");
-            }
-            let held = rows.iter().filter(|row| row.holds).count();
-            println!("{held} of {} rows hold", rows.len());
-            if let Some(out) = out {
-                let text = serde_json::to_string_pretty(&serde_json::json!({ "rows": rows }))?;
-                std::fs::write(&out, text + "\n")
-                    .with_context(|| format!("cannot write {}", out.display()))?;
+        Command::Bars { seeds, only, out, check } => show_bars(seeds, &only, out, check)?,
+        Command::Ablate { seeds, json } => {
+            let cells = ablation::run(seeds, bar)?;
+            if json {
+                println!("{}", serde_json::to_string_pretty(&cells)?);
+            } else {
+                print!("{}", ablation::table(&cells));
             }
         }
+    }
+    Ok(())
+}
+
+fn show_bars(seeds: u64, only: &str, out: Option<PathBuf>, check: bool) -> anyhow::Result<()> {
+    let mut cases = bars::cases();
+    cases.retain(|case| case.name.contains(only));
+    let mut rows = bars::judge(&cases, seeds, bar)?;
+    let recorded = bars::offline::rows(&captures::default_dir())?;
+    rows.extend(recorded.into_iter().filter(|row| row.name.contains(only)));
+    for row in &rows {
+        let Row { name, value, bar, holds, goodput_mbps, reason, .. } = row;
+        let mark = if *holds { ' ' } else { '!' };
+        print!("{mark} {name:74} {value:9.4}  {bar:25}");
+        if let Some(Goodput { off, on, lossless }) = goodput_mbps {
+            print!(" {off:6.2} {on:6.2} {lossless:6.2}");
+        }
+        println!("{}", reason.map_or(String::new(), |reason| format!("\n      {reason}")));
+    }
+    let held = rows.iter().filter(|row| row.holds).count();
+    println!("{held} of {} rows hold", rows.len());
+    if let Some(out) = out {
+        let text = serde_json::to_string_pretty(&serde_json::json!({ "rows": rows }))?;
+        std::fs::write(&out, text + "\n")
+            .with_context(|| format!("cannot write {}", out.display()))?;
+    }
+    let unexplained: Vec<_> =
+        rows.iter().filter(|row| !row.holds && row.reason.is_none()).collect();
+    if check && !unexplained.is_empty() {
+        let names: Vec<_> = unexplained.iter().map(|row| row.name.as_str()).collect();
+        anyhow::bail!("these rows should hold: {}", names.join("; "));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use indicatif::ProgressBar;
 use linkem::Nanos;
-use pemi_engine::Config;
+use pemi_engine::{Config, Rule, Rules};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -76,12 +76,22 @@ pub struct Percentiles {
 }
 
 /// The engine's settings in a scenario.
-pub fn config(scenario: &Scenario) -> Config {
-    Config {
+pub fn config(scenario: &Scenario) -> anyhow::Result<Config> {
+    let mut without = Rules::default();
+    for name in &scenario.engine.without {
+        let known = Rule::ALL.iter().find(|(_, known)| known == name);
+        let (rule, _) = known.with_context(|| {
+            let names: Vec<_> = Rule::ALL.iter().map(|(_, name)| *name).collect();
+            format!("engine.without: '{name}' is none of {}", names.join(", "))
+        })?;
+        without = without.with(*rule);
+    }
+    Ok(Config {
         resend_percent: scenario.engine.resend_percent,
         conceal: scenario.engine.conceal,
+        without,
         ..Config::default()
-    }
+    })
 }
 
 /// The scenario as it is run with this assistance.
@@ -100,7 +110,7 @@ pub fn arrange(scenario: &Scenario, assist: Assist) -> Scenario {
 /// One run.
 pub fn run(scenario: &Scenario, assist: Assist, seed: u64) -> anyhow::Result<Outcome> {
     let scenario = arrange(scenario, assist);
-    let mut world = World::new(&scenario, config(&scenario), seed)?;
+    let mut world = World::new(&scenario, config(&scenario)?, seed)?;
     let end = world.run();
     let path = ms(2.0 * (scenario.wan.delay_ms + scenario.wifi.delay_ms));
     let flows = world.outcomes().zip(&scenario.flows);

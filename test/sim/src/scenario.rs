@@ -264,12 +264,18 @@ pub struct EngineOptions {
     pub resend_percent: u32,
     /// As in the daemon's configuration.
     pub conceal: bool,
+    /// Rules that are switched off, by the names of `sim ablate`.
+    pub without: Vec<String>,
 }
 
 impl Default for EngineOptions {
     fn default() -> Self {
         let config = pemi_engine::Config::default();
-        EngineOptions { resend_percent: config.resend_percent, conceal: config.conceal }
+        EngineOptions {
+            resend_percent: config.resend_percent,
+            conceal: config.conceal,
+            without: Vec::new(),
+        }
     }
 }
 

@@ -77,7 +77,7 @@ pub fn record(
     // The same seed, the same run: this one is for the figures.
     let outcome = run(scenario, assist, seed)?;
     let scenario = arrange(scenario, assist);
-    let config = Config { events: true, ..config(&scenario) };
+    let config = Config { events: true, ..config(&scenario)? };
     let mut world = World::new(&scenario, config, seed)?;
     let entries = Rc::new(RefCell::new(Vec::new()));
     let noted = entries.clone();

@@ -9,6 +9,7 @@ use crate::gap::{GapSign, SignKind};
 use crate::habit::Beat;
 use crate::out::Queued;
 use crate::refill::{self, Gap, MAX_WINDOW, Names, RUN_STEP, RUN_STEPS, USUAL_WIDTH};
+use crate::rules::Rule;
 use crate::time::Time;
 
 /// This many open holes of which none was filled since the first look like a
@@ -92,7 +93,9 @@ impl Flow {
         // not known to lose packets that is enough.
         let overtakes =
             self.rtt.sharp() && first > 0 && self.packets_down < first + REORDERING_THRESHOLD;
-        if cx.config.conceal && armed && (self.budget.proven() || !overtakes) {
+        let overtakes = overtakes && cx.config.has(Rule::Overtake);
+        let conceal = cx.config.conceal && cx.config.has(Rule::Conceal);
+        if conceal && armed && (self.budget.proven() || !overtakes) {
             let until = now + gap.patience();
             if self.conceal.extend(now, until, cx.config.hold_cap) {
                 cx.stats.concealed_gaps += 1;
@@ -202,7 +205,7 @@ impl Flow {
 
     /// Sends a copy that has to be earned.
     pub(super) fn resend(&mut self, cx: &mut Context<'_>, id: Id) {
-        if self.copy(cx, id) {
+        if self.copy(cx, id) && cx.config.has(Rule::Budget) {
             self.budget.spend();
         }
     }
@@ -259,7 +262,7 @@ impl Flow {
         }
         if gave_up && self.refill.gaps.is_empty() {
             self.refill.forget_resends();
-            if self.conceal.held() > 0 {
+            if self.conceal.held() > 0 && cx.config.has(Rule::NextReply) {
                 self.conceal.end_with_next_reply(now);
             } else {
                 self.release(cx, false);
@@ -288,7 +291,7 @@ impl Flow {
     fn next_attempt(&mut self, cx: &mut Context<'_>, n: usize) -> ArrayVec<Id, MAX_WINDOW> {
         let allowed = self.budget.tokens(self.rtt.sharp()).min(MAX_WINDOW);
         let gap = &self.refill.gaps[n];
-        if self.overflowing() || !gap.attempts_left() {
+        if self.overflowing() || !gap.attempts_left() || !cx.config.has(Rule::Retry) {
             return ArrayVec::new();
         }
         if gap.attempts == 1 && (gap.sign.kind == SignKind::Rhythm || self.rtt.sharp()) {
