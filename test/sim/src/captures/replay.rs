@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linkem::{MS, Nanos};
-use pemi_engine::{Action, Config, Direction, Engine, EventKind, Handle, Time};
+use pemi_engine::{Action, Config, Direction, Engine, EventKind, Handle, Rule, Rules, Time};
 
 use super::log::Seen;
 
@@ -73,8 +73,9 @@ struct Player {
 /// Replays a log from its beginning; the flows are in the order of their ports.
 pub fn replay(log: &[Seen]) -> Vec<Flow> {
     // Nothing is ever repaired here, so the engine would take the hop for clean
-    // and let go.
-    let config = Config { events: true, release_after: None, ..Config::default() };
+    // and let go, or lose all hope that what it sees are losses.
+    let without = Rules::default().with(Rule::Hope);
+    let config = Config { events: true, release_after: None, without, ..Config::default() };
     let mut player = Player {
         engine: Engine::new(config, 1),
         flows: BTreeMap::new(),
