@@ -42,7 +42,8 @@ pub enum Action<'a> {
     Release(Handle),
     /// Send a copy of an earlier packet, a whole IP packet as it was shown.
     Inject {
-        /// Always [`Direction::Down`] at present.
+        /// Where it goes: down to the client, or, with
+        /// [`Config::both_directions`], up to the server.
         direction: Direction,
         /// The bytes, borrowed from the engine's cache.
         packet: &'a [u8],
@@ -66,8 +67,25 @@ pub struct Event {
     pub client: SocketAddr,
     /// The server's end of the flow.
     pub server: SocketAddr,
+    /// Which way the packets went that this is about: losses, copies and numbers
+    /// are of packets going this way, held ones go the other.
+    pub direction: Direction,
     /// What.
     pub kind: EventKind,
+}
+
+impl Event {
+    /// What the event of a mirrored engine really means. That a flow begins and
+    /// ends is told by the other one, unless there is something to add.
+    pub(crate) fn mirrored(self) -> Option<Event> {
+        let told = match self.kind {
+            EventKind::FlowStart => true,
+            EventKind::FlowEnd { inferred, resent, .. } => inferred == 0 && resent == 0,
+            _ => false,
+        };
+        let (client, server) = (self.server, self.client);
+        (!told).then_some(Event { client, server, direction: Direction::Up, ..self })
+    }
 }
 
 /// The kinds of [`Event`].
@@ -75,9 +93,10 @@ pub struct Event {
 pub enum EventKind {
     /// A QUIC flow was recognised.
     FlowStart,
-    /// A flow left the table.
+    /// A flow left the table. With [`Config::both_directions`] there is a second
+    /// one for the way up if anything was done there.
     FlowEnd {
-        /// Downstream packets seen.
+        /// Packets seen on their way down; in the second one, up.
         packets_down: u64,
         /// Losses inferred.
         inferred: u64,
@@ -134,6 +153,10 @@ pub struct Config {
     pub hold_cap: Nanos,
     /// Whether [`Action::Event`] is wanted.
     pub events: bool,
+    /// Whether losses beyond the router, from the clients to the servers, are
+    /// repaired as well. Heeded by [`Engines`](crate::Engines) only; what the two
+    /// of them do with the other settings is told there.
+    pub both_directions: bool,
     /// Rules that are switched off.
     #[cfg(feature = "ablation")]
     pub without: crate::rules::Rules,
@@ -164,6 +187,7 @@ impl Default for Config {
             idle_timeout: 60 * SEC,
             hold_cap: 100 * MS,
             events: false,
+            both_directions: false,
             #[cfg(feature = "ablation")]
             without: Default::default(),
         }

@@ -1,5 +1,7 @@
 //! The engine: tables of flows and clients around the rules for one flow.
 
+mod mirror;
+
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};
@@ -55,6 +57,9 @@ pub struct Engine {
     cache: Cache,
     out: Out,
     stats: Stats,
+    /// Clients and servers have changed places: see [`Engines`](crate::Engines).
+    mirrored: bool,
+    upload: bool,
 }
 
 impl Engine {
@@ -69,6 +74,8 @@ impl Engine {
             out: Out::new(config.events),
             stats: Stats::default(),
             config,
+            mirrored: false,
+            upload: false,
         }
     }
 
@@ -81,14 +88,9 @@ impl Engine {
         packet: &[u8],
         handle: Handle,
     ) -> Verdict {
-        let up = direction == Direction::Up;
-        if up {
-            self.stats.packets_up += 1;
-            self.stats.bytes_up += packet.len() as u64;
-        } else {
-            self.stats.packets_down += 1;
-            self.stats.bytes_down += packet.len() as u64;
-        }
+        let up = (direction == Direction::Up) != self.mirrored;
+        self.count(direction, packet);
+        self.upload = false;
         self.expire(now);
         let udp = match packet::parse(packet) {
             Parsed::Udp(udp) => udp,
@@ -104,10 +106,22 @@ impl Engine {
         };
         let slot = self.flow_slot(now, up, &udp);
         let seen = quic::inspect(udp.payload);
-        self.with_flow(now, slot, |flow, cx| {
-            flow.on_packet(cx, up, packet, udp.payload, seen, handle)
-        })
-        .unwrap_or(Verdict::Forward)
+        let shown = self.with_flow(now, slot, |flow, cx| {
+            let verdict = flow.on_packet(cx, up, packet, udp.payload, seen, handle);
+            (verdict, flow.is_upload())
+        });
+        let (verdict, upload) = shown.unwrap_or((Verdict::Forward, false));
+        self.upload = upload;
+        verdict
+    }
+
+    fn count(&mut self, direction: Direction, packet: &[u8]) {
+        let (packets, bytes) = match direction {
+            Direction::Down => (&mut self.stats.packets_down, &mut self.stats.bytes_down),
+            Direction::Up => (&mut self.stats.packets_up, &mut self.stats.bytes_up),
+        };
+        *packets += 1;
+        *bytes += packet.len() as u64;
     }
 
     /// Runs `act` on a flow with everything it needs, and sets its timer.
@@ -152,7 +166,11 @@ impl Engine {
             hop.state(now)
         });
         let state = hop.unwrap_or(crate::hop::HopState::New);
-        self.flows.insert(key, Flow::new(now, client, server, hop_slot, state))
+        let mut flow = Flow::new(now, client, server, hop_slot, state);
+        if self.mirrored {
+            flow.mirror(now);
+        }
+        self.flows.insert(key, flow)
     }
 
     fn hop_slot(&mut self, now: Time, client: IpAddr) -> u32 {
@@ -232,12 +250,20 @@ impl Engine {
         loop {
             match self.out.pop()? {
                 Queued::Release(handle) => return Some(Action::Release(handle)),
+                // Servers are strangers: nobody pings them.
+                Queued::Probe(_) if self.mirrored => {}
                 Queued::Probe(client) => return Some(Action::Probe { client }),
+                Queued::Event(event) if self.mirrored => {
+                    if let Some(event) = event.mirrored() {
+                        return Some(Action::Event(event));
+                    }
+                }
                 Queued::Event(event) => return Some(Action::Event(event)),
                 Queued::Inject(id) => {
                     if self.cache.record(id).is_some() {
                         let packet = self.cache.packet(id).unwrap_or_default();
-                        return Some(Action::Inject { direction: Direction::Down, packet });
+                        let direction = if self.mirrored { Direction::Up } else { Direction::Down };
+                        return Some(Action::Inject { direction, packet });
                     }
                 }
             }

@@ -1,11 +1,15 @@
 //! One flow: puts the rules together. Each rule lives in a module of its own;
 //! what happens here is only their order.
 
+mod mirror;
 mod repair;
 
+use alloc::boxed::Box;
 use core::net::SocketAddr;
 
-use crate::api::{Config, Event, EventKind, FlowInfo, FlowState, Handle, Stats, Verdict};
+use crate::api::{
+    Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Stats, Verdict,
+};
 use crate::budget::Budget;
 use crate::cache::{Cache, Trail};
 use crate::conceal::Conceal;
@@ -23,6 +27,7 @@ use crate::rules::Rule;
 use crate::start::Start;
 use crate::tail::{Step, Tail};
 use crate::time::{Nanos, Time, US};
+use crate::uplink::Uplink;
 
 /// Packets acknowledged beyond one that is missing before a sender takes it for
 /// lost (RFC 9002, section 6.1.1).
@@ -83,6 +88,8 @@ pub(crate) struct Flow {
     budget: Budget,
     guard: Guard,
     tail: Tail,
+    /// In the mirrored engine only.
+    uplink: Option<Box<Uplink>>,
 }
 
 impl Flow {
@@ -121,12 +128,14 @@ impl Flow {
             budget: Budget::new(hop),
             guard: Guard::new(now),
             tail: Tail::new(),
+            uplink: None,
         }
     }
 
     fn event(&self, cx: &mut Context<'_>, kind: EventKind) {
         let (client, server) = (self.client, self.server);
-        cx.out.event(|| Event { at: cx.now, client, server, kind });
+        let direction = Direction::Down;
+        cx.out.event(|| Event { at: cx.now, client, server, direction, kind });
     }
 
     /// When [`Flow::on_timeout`] is due.
@@ -154,7 +163,7 @@ impl Flow {
     ) -> Verdict {
         self.last_seen = cx.now;
         if let Phase::Unknown(recogniser) = &mut self.phase {
-            match recogniser.look(up, payload, seen) {
+            match recogniser.look(up != self.uplink.is_some(), payload, seen) {
                 Judgement::Undecided => {}
                 Judgement::NotQuic => self.phase = Phase::Bypassed,
                 Judgement::Opening => self.recognised(cx),
@@ -175,6 +184,9 @@ impl Flow {
                 return Verdict::Bypass;
             }
             Phase::Quic => cx.stats.packets_quic += 1,
+        }
+        if self.uplink.is_some() {
+            return self.on_mirrored(cx, up, packet, payload, seen, handle);
         }
         if cx.hop.wants_probe(cx.now, false) {
             cx.out.push(Queued::Probe(self.client.ip()));
@@ -482,7 +494,8 @@ impl Flow {
             return;
         };
         let Some(id) = self.trail.newest(cx.cache) else { return };
-        if self.habit.decimating() || self.guard.own_queue() || !cx.config.has(Rule::Tail) {
+        let unwanted = self.habit.decimating() || self.guard.own_queue() || !self.trusted();
+        if unwanted || !cx.config.has(Rule::Tail) {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);

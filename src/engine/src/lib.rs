@@ -29,6 +29,7 @@
 extern crate alloc;
 
 mod api;
+mod bottleneck;
 mod budget;
 mod cache;
 mod conceal;
@@ -41,22 +42,26 @@ mod habit;
 mod hop;
 mod out;
 mod packet;
+mod pair;
 mod quic;
 mod recent;
 mod recognise;
 mod refill;
 mod rtt;
 mod rules;
+mod spin;
 mod start;
 mod table;
 mod tail;
 mod time;
 mod timers;
+mod uplink;
 
 pub use api::{
     Action, Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Stats, Verdict,
 };
 pub use engine::Engine;
+pub use pair::Engines;
 #[cfg(feature = "ablation")]
 pub use rules::{Rule, Rules};
 pub use time::{MS, Nanos, SEC, Time, US};

@@ -41,6 +41,10 @@ impl Out {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub fn pop(&mut self) -> Option<Queued> {
         self.queue.pop_front()
     }

@@ -98,6 +98,16 @@ impl LocalRtt {
         }
     }
 
+    /// Keeps the estimate near a round trip that is known well.
+    pub fn near(&mut self, rtt: Nanos) {
+        let slack = CLIENT_LATENCY;
+        let near = self.rtt.clamp(rtt - slack, rtt + slack);
+        if near != self.rtt {
+            self.rtt = near;
+            self.deviation = self.deviation.min(slack);
+        }
+    }
+
     /// A packet is on its way to the client. `last_down` and `last_up` are the
     /// times of the packets before it.
     pub fn sent(&mut self, now: Time, last_down: Option<Time>, last_up: Option<Time>) {

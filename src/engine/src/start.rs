@@ -20,13 +20,20 @@ const HANDSHAKE_REPLIES: u32 = 4;
 const MAX_FLIGHT: usize = 12;
 const FIRST_TIMEOUT: Nanos = 30 * MS;
 const MAX_TRIES: u32 = 4;
+/// A client's first flight to a server that stays silent is sent again after
+/// this long: longer than almost any round trip, and well before the client
+/// itself does it, after most of a second. Strangers get one copy.
+const SERVER_TIMEOUT: Nanos = 200 * MS;
+const SERVER_TRIES: u32 = 1;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     duplicates: u32,
     flight: ArrayVec<Id, MAX_FLIGHT>,
     timeout: Option<Time>,
+    first_timeout: Nanos,
     tries: u32,
+    max_tries: u32,
     replies: u32,
     over: bool,
 }
@@ -39,9 +46,20 @@ impl Start {
             duplicates,
             flight: ArrayVec::new(),
             timeout: None,
+            first_timeout: FIRST_TIMEOUT,
             tries: 0,
+            max_tries: MAX_TRIES,
             replies: 0,
             over: false,
+        }
+    }
+
+    /// For what the client sends at the beginning.
+    pub fn mirrored() -> Start {
+        Start {
+            first_timeout: SERVER_TIMEOUT,
+            max_tries: SERVER_TRIES,
+            ..Start::new(HopState::Clean)
         }
     }
 
@@ -58,8 +76,8 @@ impl Start {
         self.timeout
     }
 
-    fn span(rtt: Nanos) -> Nanos {
-        if rtt > 0 { 3 * rtt + 5 * MS } else { FIRST_TIMEOUT }
+    fn span(&self, rtt: Nanos) -> Nanos {
+        if rtt > 0 { 3 * rtt + 5 * MS } else { self.first_timeout }
     }
 
     /// A server datagram; true if it is to be sent twice.
@@ -69,7 +87,7 @@ impl Start {
                 self.tries = 0;
             }
             let _ = self.flight.try_push(id);
-            self.timeout = Some(now + Self::span(rtt));
+            self.timeout = Some(now + self.span(rtt));
         }
         let twice = self.duplicates > 0;
         self.duplicates = self.duplicates.saturating_sub(1);
@@ -84,7 +102,7 @@ impl Start {
             self.flight.clear();
             self.over |= self.replies > HANDSHAKE_REPLIES;
         } else if self.timeout.is_some() {
-            self.timeout = Some(now + Self::span(rtt));
+            self.timeout = Some(now + self.span(rtt));
         }
         self.over
     }
@@ -92,11 +110,11 @@ impl Start {
     /// The client was silent: what to send again.
     pub fn on_timeout(&mut self, now: Time) -> ArrayVec<Id, MAX_FLIGHT> {
         self.timeout = None;
-        if self.tries >= MAX_TRIES {
+        if self.tries >= self.max_tries {
             return ArrayVec::new();
         }
         self.tries += 1;
-        self.timeout = Some(now + (FIRST_TIMEOUT << self.tries));
+        self.timeout = Some(now + (self.first_timeout << self.tries));
         self.flight.clone()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use log::Level;
-use pemi_engine::{Event, EventKind, US};
+use pemi_engine::{Direction, Event, EventKind, US};
 use serde_json::{Value, json};
 
 /// The kind's name in event files.
@@ -35,6 +35,7 @@ pub fn json(event: &Event) -> Value {
         "client": event.client.to_string(),
         "server": event.server.to_string(),
         "kind": name(event.kind),
+        "direction": if event.direction == Direction::Down { "down" } else { "up" },
     });
     for (key, value) in fields(event.kind).into_iter().flatten() {
         line[key] = value.into();
@@ -54,10 +55,13 @@ impl fmt::Display for Text<'_> {
             EventKind::Resend { .. } => "copy sent",
             EventKind::Repair { .. } => "loss repaired",
             EventKind::Abandon => "loss given up",
-            EventKind::HoldStart => "holding client packets",
-            EventKind::HoldEnd { .. } => "client packets let go",
+            EventKind::HoldStart => "holding replies",
+            EventKind::HoldEnd { .. } => "replies let go",
         };
         write!(f, "{what} client={} server={}", self.0.client, self.0.server)?;
+        if self.0.direction == Direction::Up {
+            write!(f, " direction=up")?;
+        }
         for (key, value) in fields(self.0.kind).into_iter().flatten() {
             write!(f, " {key}={value}")?;
         }
@@ -95,6 +99,7 @@ mod tests {
             at: Time::from_nanos(1_234_567_890),
             client: "192.0.2.9:50000".parse().unwrap(),
             server: "[2001:db8::1]:443".parse().unwrap(),
+            direction: Direction::Down,
             kind,
         }
     }
@@ -104,7 +109,7 @@ mod tests {
         assert_eq!(
             json(&event(EventKind::HoldEnd { packets: 3, held_ns: 4_500_999 })),
             json!({"t_us": 1_234_567, "client": "192.0.2.9:50000", "server": "[2001:db8::1]:443",
-                "kind": "hold_end", "packets": 3, "held_us": 4_500})
+                "kind": "hold_end", "direction": "down", "packets": 3, "held_us": 4_500})
         );
         assert_eq!(json(&event(EventKind::Abandon))["kind"], "abandon");
     }
@@ -115,6 +120,9 @@ mod tests {
             Text(&event(EventKind::Loss { packet: 17 })).to_string(),
             "loss inferred client=192.0.2.9:50000 server=[2001:db8::1]:443 packet=17"
         );
+        let up = Event { direction: Direction::Up, ..event(EventKind::HoldStart) };
+        assert!(Text(&up).to_string().ends_with("server=[2001:db8::1]:443 direction=up"));
+        assert_eq!(json(&up)["direction"], "up");
         assert_eq!(level(EventKind::FlowStart), Level::Info);
         assert_eq!(level(EventKind::Abandon), Level::Debug);
     }

@@ -26,14 +26,15 @@ impl Log for Logger {
             return;
         }
         let line = format!("{} {}\n", record.level(), record.args());
-        match WRITER.get().map(|writer| writer.try_send(Item::Line(line.clone()))) {
-            Some(Ok(())) => {}
-            Some(Err(TrySendError::Full(_))) => count_dropped(),
-            // Not yet, or no longer.
-            None | Some(Err(TrySendError::Disconnected(_))) => {
-                let _ = std::io::stderr().write_all(line.as_bytes());
+        if let Some(writer) = WRITER.get() {
+            match writer.try_send(Item::Line(line.clone())) {
+                Ok(()) => return,
+                Err(TrySendError::Full(_)) => return count_dropped(),
+                Err(TrySendError::Disconnected(_)) => {}
             }
         }
+        // Not yet, or no longer.
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }
 
     fn flush(&self) {}

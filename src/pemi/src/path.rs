@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
 
 use log::LevelFilter;
-use pemi_engine::{Action, Engine, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
+use pemi_engine::{Action, Engines, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
 
 use crate::clock::now;
 use crate::config::Config;
@@ -89,7 +89,7 @@ pub struct Path {
     queue: Queue,
     inbox: Inbox,
     verdicts: Verdicts,
-    engine: Engine,
+    engine: Engines,
     classifier: Classifier,
     injector: Injector,
     prober: Prober,
@@ -124,7 +124,7 @@ impl Path {
             queue: Queue::bind(queue)?,
             inbox: Inbox::new(),
             verdicts: Verdicts::new(),
-            engine: Engine::new(config.engine(wanted.any()), seed),
+            engine: Engines::new(config.engine(wanted.any()), seed),
             classifier: Classifier::new(&config.device, &config.port, now()),
             injector: Injector::open(config.mark)?,
             prober: Prober::open(config.mark)?,
@@ -368,7 +368,7 @@ fn largest(flows: impl Iterator<Item = FlowInfo>, limit: usize) -> Vec<FlowInfo>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pemi_engine::{EventKind, FlowState, Time};
+    use pemi_engine::{Direction, EventKind, FlowState, Time};
 
     #[test]
     fn the_largest_flows_are_found() {
@@ -396,6 +396,7 @@ mod tests {
             at: Time::ZERO,
             client: "192.0.2.9:50000".parse().unwrap(),
             server: "192.0.2.1:443".parse().unwrap(),
+            direction: Direction::Down,
             kind,
         };
         let (start, abandon) = (event(EventKind::FlowStart), event(EventKind::Abandon));

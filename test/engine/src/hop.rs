@@ -243,7 +243,7 @@ impl Simulation {
         for n in from..self.done.len() {
             match self.done[n].clone() {
                 Done::Pass(Direction::Down, packet) => self.over_the_hop(now, &packet, false),
-                Done::Copy(packet) => {
+                Done::Copy(Direction::Down, packet) => {
                     self.outcome.2 += 1;
                     self.over_the_hop(now, &packet, true);
                 }
@@ -251,7 +251,7 @@ impl Simulation {
                     let rtt = 2 * self.scene.delay + self.queue(now) + self.jitter();
                     self.at(now + rtt, Event::ProbeReply(client, rtt));
                 }
-                Done::Pass(Direction::Up, _) | Done::Event(_) => {}
+                Done::Pass(Direction::Up, _) | Done::Copy(Direction::Up, _) | Done::Event(_) => {}
             }
         }
     }

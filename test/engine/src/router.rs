@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 use pemi_engine::{
-    Action, Config, Direction, Engine, Event, EventKind, Handle, Nanos, Stats, Time, Verdict,
+    Action, Config, Direction, Engines, Event, EventKind, Handle, Nanos, Stats, Time, Verdict,
 };
 
 use crate::packets::{Flow, flow_of};
@@ -19,8 +19,8 @@ const ALLOWANCE: u64 = 48;
 pub enum Done {
     /// A packet went on.
     Pass(Direction, Vec<u8>),
-    /// A copy was sent to a client.
-    Copy(Vec<u8>),
+    /// A copy was sent.
+    Copy(Direction, Vec<u8>),
     /// A client is to be probed.
     Probe(IpAddr),
     /// Something was noticed.
@@ -41,14 +41,26 @@ pub enum Input {
 #[derive(Debug)]
 struct Held {
     since: Time,
+    direction: Direction,
     packet: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
     starts: u64,
-    down: u64,
-    copies: u64,
+    /// By direction.
+    packets: [u64; 2],
+    copies: [u64; 2],
+    /// Losses that a copy was seen to repair.
+    repairs: [u64; 2],
+}
+
+/// Beyond the router everything takes longer.
+const BOTH_DIRECTIONS_CAP: Nanos = 3;
+
+fn cap(config: &Config) -> Nanos {
+    let factor = if config.both_directions { BOTH_DIRECTIONS_CAP } else { 1 };
+    config.hold_cap.saturating_mul(factor)
 }
 
 /// How the router is used.
@@ -64,16 +76,18 @@ pub enum Manners {
 #[derive(Debug)]
 pub struct Router {
     /// The engine itself.
-    pub engine: Engine,
+    pub engine: Engines,
     manners: Manners,
     config: Config,
     /// The longest that anything may be held: the largest cap configured yet.
     cap: Nanos,
+    /// Both directions were looked after at some time.
+    both: bool,
     percent: u64,
     next_handle: u32,
     held: BTreeMap<u32, Held>,
-    /// Packets shown on their way to clients. A packet names its flow, so the
-    /// same bytes are the same flow.
+    /// Packets shown. A packet names its flow and direction, so the same bytes are
+    /// the same of both.
     shown: HashSet<Vec<u8>>,
     flows: HashMap<Flow, Seen>,
     /// The calls made, if they are wanted.
@@ -88,9 +102,10 @@ impl Router {
     /// A router with a new engine.
     pub fn new(config: Config, seed: u64, manners: Manners) -> Router {
         Router {
-            engine: Engine::new(config.clone(), seed),
+            engine: Engines::new(config.clone(), seed),
             manners,
-            cap: config.hold_cap,
+            cap: cap(&config),
+            both: config.both_directions,
             percent: u64::from(config.resend_percent),
             config,
             next_handle: 7,
@@ -111,11 +126,11 @@ impl Router {
         packet: &[u8],
         done: &mut Vec<Done>,
     ) -> Verdict {
-        if direction == Direction::Down {
+        if direction == Direction::Down || self.both {
             self.shown.insert(packet.to_vec());
-            if let Some(flow) = flow_of(packet, direction) {
-                self.flows.entry(flow).or_default().down += 1;
-            }
+        }
+        if let Some(flow) = flow_of(packet, direction) {
+            self.flows.entry(flow).or_default().packets[direction as usize] += 1;
         }
         self.note(|| Input::Packet(now, direction, packet.to_vec()));
         let handle = self.next_handle;
@@ -123,9 +138,10 @@ impl Router {
         let verdict = self.engine.on_packet(now, direction, packet, Handle(handle));
         match verdict {
             Verdict::Hold => {
-                assert_eq!(direction, Direction::Up, "only client packets are held");
+                assert!(direction == Direction::Up || self.both, "only client packets are held");
                 self.held_ever += 1;
-                self.held.insert(handle, Held { since: now, packet: packet.to_vec() });
+                let held = Held { since: now, direction, packet: packet.to_vec() };
+                self.held.insert(handle, held);
             }
             Verdict::Forward | Verdict::Bypass => done.push(Done::Pass(direction, packet.to_vec())),
         }
@@ -163,7 +179,8 @@ impl Router {
 
     /// Other settings.
     pub fn set_config(&mut self, now: Time, config: Config, done: &mut Vec<Done>) {
-        self.cap = self.cap.max(config.hold_cap);
+        self.cap = self.cap.max(cap(&config));
+        self.both |= config.both_directions;
         self.percent = self.percent.max(u64::from(config.resend_percent));
         self.config = config.clone();
         self.engine.set_config(now, config);
@@ -213,20 +230,23 @@ impl Router {
                 Some(Action::Release(Handle(handle))) => {
                     let held = self.held.remove(&handle).expect("released, but not held");
                     self.longest = self.longest.max(now.since(held.since));
-                    done.push(Done::Pass(Direction::Up, held.packet));
+                    done.push(Done::Pass(held.direction, held.packet));
                 }
                 Some(Action::Inject { direction, packet }) => {
-                    assert_eq!(direction, Direction::Down);
+                    assert!(direction == Direction::Down || self.both);
                     assert!(self.shown.contains(packet), "a copy of nothing that was shown");
                     let copy = packet.to_vec();
-                    self.copied(&copy);
-                    done.push(Done::Copy(copy));
+                    self.copied(direction, &copy);
+                    done.push(Done::Copy(direction, copy));
                 }
                 Some(Action::Probe { client }) => done.push(Done::Probe(client)),
                 Some(Action::Event(event)) => {
-                    if event.kind == EventKind::FlowStart {
-                        let flow = Flow { client: event.client, server: event.server };
-                        self.flows.entry(flow).or_default().starts += 1;
+                    let flow = Flow { client: event.client, server: event.server };
+                    let seen = self.flows.entry(flow).or_default();
+                    match event.kind {
+                        EventKind::FlowStart => seen.starts += 1,
+                        EventKind::Repair { .. } => seen.repairs[event.direction as usize] += 1,
+                        _ => {}
                     }
                     done.push(Done::Event(event));
                 }
@@ -235,14 +255,16 @@ impl Router {
     }
 
     /// A copy was sent: only to a QUIC flow, and within its share.
-    fn copied(&mut self, packet: &[u8]) {
-        let Some(flow) = flow_of(packet, Direction::Down) else { return };
+    fn copied(&mut self, direction: Direction, packet: &[u8]) {
+        let Some(flow) = flow_of(packet, direction) else { return };
         let Some(seen) = self.flows.get_mut(&flow) else { return };
-        seen.copies += 1;
+        let n = direction as usize;
+        let (packets, repairs, copies) = (seen.packets[n], seen.repairs[n], &mut seen.copies[n]);
+        *copies += 1;
         if self.manners == Manners::Good && self.config.events {
             assert!(seen.starts > 0, "a copy to {flow:?}, which is not QUIC");
-            let limit = ALLOWANCE * seen.starts + seen.down * self.percent / 100;
-            assert!(seen.copies <= limit, "{} copies of {} packets", seen.copies, seen.down);
+            let limit = ALLOWANCE * seen.starts + packets * self.percent / 100 + repairs;
+            assert!(*copies <= limit, "{copies} copies of {packets} packets");
         }
     }
 }

@@ -98,20 +98,23 @@ fn config() -> impl Strategy<Value = Config> {
     };
     let count = || prop_oneof![8 => 0usize..40, 1 => Just(usize::MAX)];
     let percent = prop_oneof![4 => 0u32..=100, 1 => any::<u32>()];
-    let flags = (any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (0usize..200_000, count(), percent, flags, proptest::option::of(span()), span(), span())
-        .prop_map(|(cache_bytes, max_flows, percent, (conceal, events), release, idle, cap)| {
-            Config {
-                cache_bytes,
-                max_flows,
-                resend_percent: percent,
-                conceal,
-                events,
-                release_after: release,
-                idle_timeout: idle,
-                hold_cap: cap,
-            }
-        })
+        .prop_map(
+            |(cache_bytes, max_flows, percent, (conceal, events, both), release, idle, cap)| {
+                Config {
+                    cache_bytes,
+                    max_flows,
+                    resend_percent: percent,
+                    conceal,
+                    events,
+                    release_after: release,
+                    idle_timeout: idle,
+                    hold_cap: cap,
+                    both_directions: both,
+                }
+            },
+        )
 }
 
 fn call() -> impl Strategy<Value = Call> {

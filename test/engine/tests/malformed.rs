@@ -290,7 +290,7 @@ fn lets_go(name: &str, make: &dyn Fn(u16) -> Vec<u8>) {
         verdict = router.packet(now, direction, &packet, &mut done);
     }
     assert_eq!(verdict, Verdict::Bypass, "{name}");
-    assert!(!done.iter().any(|d| matches!(d, Done::Copy(_))), "{name}");
+    assert!(!done.iter().any(|d| matches!(d, Done::Copy(..))), "{name}");
     assert_eq!(router.held_ever, 0, "{name}");
 }
 

@@ -94,8 +94,9 @@ impl Flow {
         let overtakes =
             self.rtt.sharp() && first > 0 && self.packets_down < first + REORDERING_THRESHOLD;
         let overtakes = overtakes && cx.config.has(Rule::Overtake);
+        let worth = self.budget.proven() || !overtakes;
         let conceal = cx.config.conceal && cx.config.has(Rule::Conceal);
-        if conceal && armed && (self.budget.proven() || !overtakes) {
+        if conceal && armed && worth && self.trusted() {
             let until = now + gap.patience();
             if self.conceal.extend(now, until, cx.config.hold_cap) {
                 cx.stats.concealed_gaps += 1;

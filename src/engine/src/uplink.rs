@@ -1,0 +1,119 @@
+//! When the mirrored engine may act on a flow.
+//!
+//! For it the client's packets are the data and the server's the replies. But
+//! the server's packets are what the user waits for nearly always, so it keeps
+//! its hands off unless the flow is an upload, and of that only datagrams of an
+//! acknowledgement's size are read or held. The servers are strangers and are
+//! not pinged: without a spin bit nothing tells a queue on the way, which
+//! must not be hidden from the sender, from plain loss.
+
+use crate::bottleneck::Bottleneck;
+use crate::spin::{Spin, Turn};
+use crate::time::{Nanos, Time};
+
+/// Datagrams with a short header up to this size are taken for acknowledgements.
+const REPLY: usize = 100;
+/// An upload sends this many times what comes back ...
+const UPLOAD_SHARE: u64 = 8;
+/// ... and at least this much; both are halved as soon as one exceeds twice that.
+const UPLOAD_BYTES: u64 = 32 * 1024;
+
+/// The bit of the first byte that long headers have.
+const LONG: u8 = 0x80;
+
+/// One flow as the mirror sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Uplink {
+    sent: u64,
+    back: u64,
+    spin: Spin,
+    bottleneck: Bottleneck,
+}
+
+impl Uplink {
+    pub fn new(now: Time) -> Uplink {
+        Uplink { sent: 0, back: 0, spin: Spin::default(), bottleneck: Bottleneck::new(now) }
+    }
+
+    /// Takes in a datagram, `back` if it comes from the server, of an IP packet of
+    /// so many `bytes`; gives the time that inference is to go by.
+    pub fn look(&mut self, now: Time, back: bool, payload: &[u8], bytes: usize) -> Time {
+        let sum = if back { &mut self.back } else { &mut self.sent };
+        *sum += payload.len() as u64;
+        if *sum > 2 * UPLOAD_BYTES {
+            self.sent /= 2;
+            self.back /= 2;
+        }
+        let at = if back { now } else { self.bottleneck.sent(now, bytes) };
+        let Some(first) = payload.first() else { return at };
+        if first & LONG != 0 {
+            self.bottleneck.handshake(now, back);
+            return at;
+        }
+        if back && !Uplink::is_data(payload.len()) {
+            self.bottleneck.replied(now);
+        }
+        match self.spin.look(back, *first) {
+            None => {}
+            Some(Turn::Out) => self.bottleneck.turned(now, at),
+            Some(Turn::Back) => self.bottleneck.returned(now),
+            Some(Turn::Odd) => self.bottleneck.odd(),
+        }
+        at
+    }
+
+    /// Copies were sent.
+    pub fn copied(&mut self, now: Time, bytes: u64) {
+        self.bottleneck.copied(now, bytes);
+    }
+
+    /// The round trip to go by, if the engine may act.
+    pub fn round_trip(&self, now: Time) -> Option<Nanos> {
+        self.bottleneck.round_trip(now).filter(|_| self.is_upload())
+    }
+
+    /// Whether the client mostly sends.
+    pub fn is_upload(&self) -> bool {
+        self.sent >= UPLOAD_BYTES && self.sent >= UPLOAD_SHARE * self.back
+    }
+
+    /// Whether a datagram of the server's of this size is data: the user waits
+    /// for it.
+    pub fn is_data(len: usize) -> bool {
+        len > REPLY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shows `count` rounds of datagrams of these sizes.
+    fn exchange(uplink: &mut Uplink, sent: &[usize], back: &[usize], count: usize) {
+        for _ in 0..count {
+            for (lens, from_server) in [(sent, false), (back, true)] {
+                for len in lens {
+                    uplink.look(Time::ZERO, from_server, &[0x40; 1500][..*len], *len + 28);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_mostly_sends_is_an_upload() {
+        let mut uplink = Uplink::new(Time::ZERO);
+        exchange(&mut uplink, &[1200], &[1200, 1200, 800], 2);
+        exchange(&mut uplink, &[1200, 1200], &[40], 10);
+        assert!(!uplink.is_upload(), "the handshake's bytes still weigh");
+        exchange(&mut uplink, &[1200, 1200], &[40], 40);
+        assert!(uplink.is_upload());
+        exchange(&mut uplink, &[40], &[1200, 1200], 5);
+        assert!(!uplink.is_upload(), "a download ends it within ten packets");
+        exchange(&mut uplink, &[40], &[1200, 1200], 10_000);
+        exchange(&mut uplink, &[1200, 1200], &[40], 500);
+        assert!(uplink.is_upload(), "the past is forgotten");
+        let mut call = Uplink::new(Time::ZERO);
+        exchange(&mut call, &[1200], &[1200], 1000);
+        assert!(!call.is_upload());
+    }
+}
