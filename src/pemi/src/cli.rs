@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 use log::LevelFilter;
 
-use crate::config::{CONTROL, Config, LEVELS};
+use crate::config::{CONTROL, Config, DIRECTIONS, LEVELS, Repaired};
 use crate::replay::options;
 
 /// What `pemi help` prints.
@@ -30,6 +30,8 @@ Options of run; they win over the file:
   --max-flows N        flows known at a time
   --resend-percent N   largest share of a flow's packets sent again
   --release-s N        let a flow go after so long without a repair; 0: never
+  --direction WHICH    losses repaired: down (to the clients, the default) or
+                       both (what clients send and the WAN loses as well)
   --no-conceal         repair, but hold nothing back
   --log-level LEVEL    error, warn, info, debug
   --events FILE        every inference as a line of JSON
@@ -53,6 +55,7 @@ pub struct RunOptions {
     max_flows: Option<u32>,
     resend_percent: Option<u32>,
     release_s: Option<u32>,
+    direction: Option<Repaired>,
     no_conceal: bool,
     control: Option<PathBuf>,
 }
@@ -71,6 +74,7 @@ impl RunOptions {
         set(&mut config.max_flows, &self.max_flows);
         set(&mut config.resend_percent, &self.resend_percent);
         set(&mut config.release_s, &self.release_s);
+        set(&mut config.direction, &self.direction);
         set(&mut config.log_level, &self.log_level);
         set(&mut config.control, &self.control);
         if !self.port.is_empty() {
@@ -156,13 +160,11 @@ fn run(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 options.release_s = Some(number(&mut parser, "--release-s", 0, 86_400)?)
             }
             Long("no-conceal") => options.no_conceal = true,
+            Long("direction") => {
+                options.direction = Some(choice(&mut parser, "--direction", DIRECTIONS)?);
+            }
             Long("log-level") => {
-                let name = parser.value()?.string()?;
-                let level = LEVELS.iter().find(|(known, _)| *known == name);
-                let (_, level) = level.ok_or_else(|| {
-                    format!("--log-level: value '{name}' is not valid; allowed: error, warn, info, debug")
-                })?;
-                options.log_level = Some(*level);
+                options.log_level = Some(choice(&mut parser, "--log-level", LEVELS)?);
             }
             other => return Err(other.unexpected()),
         }
@@ -206,6 +208,23 @@ fn check(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Check(file, json))
 }
 
+/// The value of a flag that takes one of some words.
+fn choice<T: Copy>(
+    parser: &mut lexopt::Parser,
+    flag: &str,
+    choices: &[(&str, T)],
+) -> Result<T, lexopt::Error> {
+    let word = parser.value()?.string()?;
+    match choices.iter().find(|(known, _)| *known == word) {
+        Some((_, choice)) => Ok(*choice),
+        None => {
+            let words: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
+            let words = words.join(", ");
+            Err(format!("{flag}: value '{word}' is not valid; allowed: {words}").into())
+        }
+    }
+}
+
 /// The value of a flag that takes a number.
 pub(crate) fn number<T: TryFrom<u64>>(
     parser: &mut lexopt::Parser,
@@ -230,14 +249,15 @@ mod tests {
 
     #[test]
     fn flags_win_over_the_file() {
-        let args =
-            "run --queue 7 --port 4433 --port 443 --no-conceal --log-level debug --release-s 0";
+        let args = "run --queue 7 --port 4433 --port 443 --no-conceal --log-level debug --release-s 0 \
+             --direction both";
         let Command::Run(options) = parse(args.split(' ')).unwrap() else { panic!() };
         let mut config = Config { queue: 1, cache_kib: 99, ..Config::default() };
         options.apply(&mut config);
         assert_eq!((config.queue, config.cache_kib, config.conceal), (7, 99, false));
         assert_eq!(config.port, [4433, 443]);
         assert_eq!((config.log_level, config.release_s), (LevelFilter::Debug, 0));
+        assert_eq!(config.direction, Repaired::Both);
     }
 
     #[test]
@@ -261,6 +281,7 @@ mod tests {
             ("run --queue 70000", "0 to 65535"),
             ("run --queues 9", "1 to 8"),
             ("run --log-level loud", "error, warn, info, debug"),
+            ("run --direction up", "down, both"),
             ("run --magic", "--magic"),
             ("status --limit 3", "--limit"),
             ("flows --limit 0", "1 to 1000"),

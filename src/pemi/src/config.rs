@@ -21,6 +21,18 @@ pub enum Mode {
     Bridged,
 }
 
+/// Which losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repaired {
+    /// Those on the way to the clients.
+    Down,
+    /// Those beyond the router, on the way to the servers, as well.
+    Both,
+}
+
+/// Names of the directions.
+pub const DIRECTIONS: &[(&str, Repaired)] = &[("down", Repaired::Down), ("both", Repaired::Both)];
+
 /// The settings of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -30,6 +42,8 @@ pub struct Config {
     pub device: Vec<String>,
     /// How packets reach the daemon.
     pub mode: Mode,
+    /// Which losses are repaired.
+    pub direction: Repaired,
     /// UDP ports of the servers.
     pub port: Vec<u16>,
     /// Packet copies kept, KiB.
@@ -79,6 +93,7 @@ impl Default for Config {
             network: Vec::new(),
             device: Vec::new(),
             mode: Mode::Routed,
+            direction: Repaired::Down,
             port: vec![443],
             cache_kib: 4096,
             max_flows: 1024,
@@ -108,6 +123,7 @@ impl Config {
             conceal: self.conceal,
             release_after: (self.release_s > 0).then(|| i64::from(self.release_s) * SEC),
             events,
+            both_directions: self.direction == Repaired::Both,
             ..pemi_engine::Config::default()
         }
     }
@@ -136,6 +152,7 @@ impl Config {
         json!({
             "network": self.network, "device": self.device, "port": self.port,
             "mode": if self.mode == Mode::Routed { "routed" } else { "bridged" },
+            "direction": if self.direction == Repaired::Down { "down" } else { "both" },
             "cache_kib": self.cache_kib, "max_flows": self.max_flows,
             "resend_percent": self.resend_percent, "conceal": self.conceal,
             "release_s": self.release_s, "queue": self.queue, "queues": self.queues,
@@ -224,6 +241,7 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
         &mut config.mode,
         &[("routed", Mode::Routed), ("bridged", Mode::Bridged)],
     );
+    reader.choice("direction", &mut config.direction, DIRECTIONS);
     reader.number("cache_kib", &mut config.cache_kib, 64, 1_048_576);
     reader.number("max_flows", &mut config.max_flows, 16, 65_536);
     reader.number("resend_percent", &mut config.resend_percent, 0, 100);
@@ -474,6 +492,7 @@ mod tests {
             (r#"{"queue":65535,"queues":2}"#, "queue", "up to 65536"),
             (r#"{"queues":0}"#, "queues", "1 to 8"),
             (r#"{"mode":"magic"}"#, "mode", "routed, bridged"),
+            (r#"{"direction":"up"}"#, "direction", "down, both"),
             (r#"{"port":[]}"#, "port", "1 to 65535"),
             (r#"{"port":[443,0]}"#, "port", "1 to 65535"),
             (r#"{"device":["a-name-too-long-for-linux"]}"#, "device", "15 characters"),
@@ -493,6 +512,14 @@ mod tests {
                 assert!(lines[0].contains(part), "{text}: {} lacks {part}", lines[0]);
             }
         }
+    }
+
+    #[test]
+    fn both_directions_only_if_asked_for() {
+        assert!(!Config::default().engine(false).both_directions);
+        let (config, _) = parse(r#"{"direction":"both"}"#).unwrap();
+        assert!(config.engine(false).both_directions);
+        assert_eq!(config.to_json()["direction"], "both");
     }
 
     #[test]
