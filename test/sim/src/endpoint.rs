@@ -61,6 +61,11 @@ pub enum App {
         /// How many.
         bytes: u64,
     },
+    /// So many bytes to the server.
+    Upload {
+        /// How many.
+        bytes: u64,
+    },
     /// Video frames to the client, each on a stream of its own.
     Call {
         /// How many.
@@ -75,12 +80,17 @@ pub enum App {
 }
 
 impl App {
-    /// Bytes that the client gets when all goes well.
+    /// Bytes that the receiver gets when all goes well.
     pub fn bytes(self) -> u64 {
         match self {
-            App::Download { bytes } => bytes,
+            App::Download { bytes } | App::Upload { bytes } => bytes,
             App::Call { frames, frame_bytes, .. } => frames * frame_bytes,
         }
+    }
+
+    /// Whether it is the server that gets them.
+    pub fn is_upload(self) -> bool {
+        matches!(self, App::Upload { .. })
     }
 }
 

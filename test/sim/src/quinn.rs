@@ -37,7 +37,7 @@ pub struct Quinn {
     /// The stream of the request.
     request: Option<StreamId>,
     requested: bool,
-    /// Bytes of a download that are still to be written.
+    /// Bytes of a download or an upload that are still to be written.
     unwritten: u64,
     call: Option<Frames>,
     /// Streams of frames that are being read: bytes so far and their time stamp.
@@ -153,7 +153,10 @@ impl Quinn {
                     let id = connection.streams().open(Dir::Bi).expect("the first stream");
                     let mut stream = connection.send_stream(id);
                     stream.write(REQUEST).expect("a few bytes always fit");
-                    stream.finish().expect("not finished yet");
+                    match self.app {
+                        App::Upload { bytes } => self.unwritten = bytes,
+                        _ => stream.finish().expect("not finished yet"),
+                    }
                     self.request = Some(id);
                     if let App::Call { two_way: true, .. } = self.app {
                         self.call = frames(self.app, now);
@@ -182,13 +185,15 @@ impl Quinn {
         let Some((_, connection)) = &mut self.connection else { return };
         if let Some(id) = self.request {
             let (bytes, finished) = read_stream(connection, id, |_| ());
-            if !self.server {
+            if self.server == self.app.is_upload() {
                 self.progress.bytes += bytes;
-            } else if finished && !self.requested {
+            }
+            if self.server && finished && !self.requested {
                 self.requested = true;
                 match self.app {
                     App::Download { bytes } => self.unwritten = bytes,
                     App::Call { .. } => self.call = frames(self.app, now),
+                    App::Upload { .. } => {}
                 }
             }
         }
@@ -206,7 +211,7 @@ impl Quinn {
             }
             !finished
         });
-        if !self.server && self.progress.bytes >= self.app.bytes() {
+        if self.server == self.app.is_upload() && self.progress.bytes >= self.app.bytes() {
             self.progress.done_at.get_or_insert(now);
         }
     }

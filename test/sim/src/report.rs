@@ -1,6 +1,7 @@
 //! Runs for people to read.
 
 use crate::run::{Assist, Outcome};
+use crate::truth::Inference;
 
 /// Median, tenth percentile and least of some values.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +55,16 @@ pub fn summary(assist: Assist, runs: &[&Outcome]) -> String {
             share(sum(&|flow| flow.inference.repaired), losses),
             share(needless, sum(&|flow| flow.inference.packets) + copies),
         );
+        let up = |value: &dyn Fn(&Inference) -> u64| sum(&|flow| value(&flow.inference_up));
+        if up(&|up| up.losses + up.copies) > 0 {
+            let (losses, copies) = (up(&|up| up.losses), up(&|up| up.copies));
+            text += &format!(
+                "\n    up: lost {losses}, noticed {:.1} %, repaired {:.1} %, needless {:.2} %",
+                share(up(&|up| up.noticed), losses),
+                share(up(&|up| up.repaired), losses),
+                share(copies - up(&|up| up.copies_needed), up(&|up| up.packets) + copies),
+            );
+        }
         if runs[0].flows[flow].frame_delay_ms.is_some() {
             let delay = |pick: &dyn Fn(&crate::run::Percentiles) -> f64| {
                 of(&|flow| flow.frame_delay_ms.as_ref().map_or(0.0, pick)).median

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linkem::Nanos;
-use pemi_engine::{Action, Config, Direction, Engine, Event, Handle, Time, Verdict};
+use pemi_engine::{Action, Config, Direction, Engines, Event, Handle, Time, Verdict};
 
 use crate::endpoint::Datagram;
 
@@ -19,7 +19,7 @@ pub struct Parcel {
     pub flow: usize,
     /// Its number among the flow's datagrams of its direction.
     pub number: u32,
-    /// Sent by the router in place of the server.
+    /// Sent by the router in place of the sender.
     pub copy: bool,
     /// What it carries.
     pub datagram: Datagram,
@@ -36,15 +36,15 @@ pub enum Order {
 
 /// The engine and what it holds.
 pub struct Router {
-    engine: Engine,
+    engine: Engines,
     clients: Vec<Ipv4Addr>,
-    held: HashMap<u32, Parcel>,
+    held: HashMap<u32, (Direction, Parcel)>,
     next_handle: u32,
-    /// Datagrams towards the clients by flow and IP identification.
-    sent: HashMap<(usize, u16), Parcel>,
+    /// Datagrams of both directions by flow and IP identification.
+    sent: [HashMap<(usize, u16), Parcel>; 2],
     orders: VecDeque<Order>,
     packet: Vec<u8>,
-    /// Client packets that were held.
+    /// Packets that were held.
     pub held_total: u64,
     /// What the engine told, if it was asked to.
     pub events: Vec<Event>,
@@ -54,11 +54,11 @@ impl Router {
     /// A router for flows whose clients have these addresses.
     pub fn new(config: Config, seed: u64, clients: Vec<Ipv4Addr>) -> Router {
         Router {
-            engine: Engine::new(config, seed),
+            engine: Engines::new(config, seed),
             clients,
             held: HashMap::new(),
             next_handle: 0,
-            sent: HashMap::new(),
+            sent: Default::default(),
             orders: VecDeque::new(),
             packet: Vec::new(),
             held_total: 0,
@@ -71,16 +71,15 @@ impl Router {
         self.write_packet(direction, &parcel);
         let handle = self.next_handle;
         self.next_handle += 1;
-        if direction == Direction::Down {
-            self.sent.insert((parcel.flow, parcel.number as u16), parcel.clone());
-        }
+        let number = parcel.number as u16;
+        self.sent[direction as usize].insert((parcel.flow, number), parcel.clone());
         match self.engine.on_packet(time(now), direction, &self.packet, Handle(handle)) {
             Verdict::Forward | Verdict::Bypass => {
                 self.orders.push_back(Order::Send(direction, parcel));
             }
             Verdict::Hold => {
                 self.held_total += 1;
-                self.held.insert(handle, parcel);
+                self.held.insert(handle, (direction, parcel));
             }
         }
         self.take_actions();
@@ -118,13 +117,14 @@ impl Router {
         while let Some(action) = engine.next_action() {
             match action {
                 Action::Release(handle) => {
-                    let parcel = held.remove(&handle.0).expect("held packets are released once");
-                    orders.push_back(Order::Send(Direction::Up, parcel));
+                    let (direction, parcel) =
+                        held.remove(&handle.0).expect("held packets are released once");
+                    orders.push_back(Order::Send(direction, parcel));
                 }
                 Action::Inject { direction, packet } => {
                     let number = u16::from_be_bytes([packet[4], packet[5]]);
                     let flow = flow_of(clients, direction, packet);
-                    let original = &sent[&(flow, number)];
+                    let original = &sent[direction as usize][&(flow, number)];
                     orders.push_back(Order::Send(
                         direction,
                         Parcel { copy: true, ..original.clone() },

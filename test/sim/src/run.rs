@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::endpoint::Progress;
-use crate::scenario::{AppKind, Flow, LossModel, Scenario, ms};
+use crate::scenario::{AppKind, Directions, Flow, LossModel, Scenario, ms};
 use crate::truth::{Fate, Inference, Truth};
 use crate::world::{FlowOutcome, World};
 
@@ -20,7 +20,8 @@ pub enum Assist {
     Off,
     /// With the engine.
     On,
-    /// Without help and without losses on the Wi-Fi: the ceiling.
+    /// Without help and without losses on the Wi-Fi, or, where both directions are
+    /// helped, on the WAN on the way up: the ceiling.
     Lossless,
 }
 
@@ -35,7 +36,7 @@ pub struct Outcome {
     pub end_s: f64,
     /// In the scenario's order.
     pub flows: Vec<FlowResult>,
-    /// Client packets that were held.
+    /// Packets that were held.
     pub held: u64,
     /// Episodes of holding that a deadline ended.
     pub held_late: u64,
@@ -50,6 +51,8 @@ pub struct FlowResult {
     pub fct_s: Option<f64>,
     /// Delays of a call's frames, ms.
     pub frame_delay_ms: Option<Percentiles>,
+    /// Of those that the client sent in a two-way call.
+    pub frame_delay_up_ms: Option<Percentiles>,
     /// The sender's congestion events.
     pub congestion_events: u64,
     /// Packets that the sender took for lost.
@@ -62,6 +65,8 @@ pub struct FlowResult {
     pub hop_delay_p95_ms: f64,
     /// The engine's work against the truth.
     pub inference: Inference,
+    /// The same for the packets that the client sent, on the WAN.
+    pub inference_up: Inference,
 }
 
 /// Percentiles; a frame that never came counts as the longest.
@@ -90,6 +95,7 @@ pub fn config(scenario: &Scenario) -> anyhow::Result<Config> {
         resend_percent: scenario.engine.resend_percent,
         conceal: scenario.engine.conceal,
         without,
+        both_directions: scenario.engine.direction == Directions::Both,
         ..Config::default()
     })
 }
@@ -103,6 +109,9 @@ pub fn arrange(scenario: &Scenario, assist: Assist) -> Scenario {
     if assist == Assist::Lossless {
         scenario.wifi.loss_down = LossModel::None;
         scenario.wifi.loss_up = LossModel::None;
+        if scenario.engine.direction == Directions::Both {
+            scenario.wan.loss_up = LossModel::None;
+        }
     }
     scenario
 }
@@ -113,12 +122,15 @@ pub fn run(scenario: &Scenario, assist: Assist, seed: u64) -> anyhow::Result<Out
     let mut world = World::new(&scenario, config(&scenario)?, seed)?;
     let end = world.run();
     let path = ms(2.0 * (scenario.wan.delay_ms + scenario.wifi.delay_ms));
+    // The sender notices when the loss is back at its end, and repairs it from there.
+    let path_up = ms(3.0 * scenario.wan.delay_ms + 2.0 * scenario.wifi.delay_ms);
+    let paths = (path, path_up);
     let flows = world.outcomes().zip(&scenario.flows);
     Ok(Outcome {
         seed,
         assist,
         end_s: end as f64 / 1e9,
-        flows: flows.map(|(outcome, flow)| result(&outcome, flow, end, path)).collect(),
+        flows: flows.map(|(outcome, flow)| result(&outcome, flow, end, paths)).collect(),
         held: world.router().held_total,
         held_late: world.router().stats(end).concealed_late,
     })
@@ -139,28 +151,38 @@ pub fn run_all(
         .collect()
 }
 
-fn result(outcome: &FlowOutcome<'_>, flow: &Flow, end: Nanos, path: Nanos) -> FlowResult {
+fn result(
+    outcome: &FlowOutcome<'_>,
+    flow: &Flow,
+    end: Nanos,
+    (path, path_up): (Nanos, Nanos),
+) -> FlowResult {
     let client = outcome.client.progress();
     let server = outcome.server.progress();
-    let finish = client.done_at.unwrap_or(end);
+    let app = flow.app();
+    let (sender, receiver) = if app.is_upload() { (&client, &server) } else { (&server, &client) };
+    let finish = receiver.done_at.unwrap_or(end);
     let seconds = finish.saturating_sub(outcome.start) as f64 / 1e9;
-    let bytes = client.bytes.min(flow.app().bytes());
+    let bytes = receiver.bytes.min(app.bytes());
     FlowResult {
         goodput_mbps: if seconds > 0.0 { bytes as f64 * 8e-6 / seconds } else { 0.0 },
-        fct_s: client.done_at.map(|_| seconds),
+        fct_s: receiver.done_at.map(|_| seconds),
         frame_delay_ms: (flow.app == AppKind::Call).then(|| frames(&client, flow, end)),
-        congestion_events: server.congestion_events,
-        lost_packets: server.lost_packets,
+        frame_delay_up_ms: (flow.app == AppKind::Call && flow.two_way)
+            .then(|| frames(&server, flow, end)),
+        congestion_events: sender.congestion_events,
+        lost_packets: sender.lost_packets,
         wan_dropped: outcome.wan_dropped,
         up_packets: outcome.up_packets,
         hop_delay_p95_ms: hop_delay(outcome.truth),
         inference: outcome.truth.score(path),
+        inference_up: outcome.uplink.score(path_up),
     }
 }
 
-fn frames(client: &Progress, flow: &Flow, end: Nanos) -> Percentiles {
+fn frames(receiver: &Progress, flow: &Flow, end: Nanos) -> Percentiles {
     let expected = (flow.seconds * flow.fps).round() as usize;
-    let mut delays = client.frame_delays.clone();
+    let mut delays = receiver.frame_delays.clone();
     let missing = expected.saturating_sub(delays.len());
     delays.resize(delays.len() + missing, end);
     let at = |percent| percentile(&mut delays.clone(), percent) as f64 / 1e6;
@@ -184,4 +206,46 @@ fn hop_delay(truth: &Truth) -> f64 {
 fn percentile(values: &mut [Nanos], percent: usize) -> Nanos {
     let Some(rank) = (values.len() * percent).div_ceil(100).checked_sub(1) else { return 0 };
     *values.select_nth_unstable(rank).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix;
+
+    fn upload(assist: Assist, seed: u64, loss: &str) -> FlowResult {
+        let loss = format!("wan.loss_up.percent={loss}");
+        let text = include_str!("../scenarios/upload.toml");
+        let scenario = matrix::parse(text, &[loss, "flow.bytes=3000000".into()]).unwrap();
+        run(&scenario, assist, seed).unwrap().flows.remove(0)
+    }
+
+    #[test]
+    fn an_upload_is_repaired_beyond_the_router() {
+        let (mut off, mut on) = (0.0, 0.0);
+        for seed in 1..=8 {
+            off += upload(Assist::Off, seed, "1.0").goodput_mbps;
+            let helped = upload(Assist::On, seed, "1.0");
+            on += helped.goodput_mbps;
+            assert!(helped.fct_s.is_some());
+        }
+        assert!(on > 1.15 * off, "{on} with, {off} without");
+    }
+
+    #[test]
+    fn an_upload_that_loses_nothing_is_left_alone() {
+        for seed in 1..=3 {
+            let helped = upload(Assist::On, seed, "0.0");
+            assert_eq!(helped.inference_up.copies, 0);
+            let alone = upload(Assist::Off, seed, "0.0").goodput_mbps;
+            assert!((helped.goodput_mbps - alone).abs() < 0.002 * alone);
+        }
+    }
+
+    #[test]
+    fn only_quinn_uploads() {
+        let changes = ["flow.client=chromium".to_string()];
+        let scenario = matrix::parse(include_str!("../scenarios/upload.toml"), &changes).unwrap();
+        assert!(run(&scenario, Assist::Off, 1).unwrap_err().to_string().contains("upload"));
+    }
 }

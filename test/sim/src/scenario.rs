@@ -148,7 +148,7 @@ pub enum LossModel {
 pub struct Flow {
     /// What it carries.
     pub app: AppKind,
-    /// Bytes of a download.
+    /// Bytes of a download or an upload.
     pub bytes: u64,
     /// Seconds of a call.
     pub seconds: f64,
@@ -200,6 +200,7 @@ impl Flow {
     pub fn app(&self) -> App {
         match self.app {
             AppKind::Download => App::Download { bytes: self.bytes },
+            AppKind::Upload => App::Upload { bytes: self.bytes },
             AppKind::Call => App::Call {
                 frames: (self.seconds * self.fps).round() as u64,
                 interval: (1e9 / self.fps) as Nanos,
@@ -216,6 +217,8 @@ impl Flow {
 pub enum AppKind {
     /// A download.
     Download,
+    /// An upload; the client has to be quinn's.
+    Upload,
     /// A video call.
     Call,
 }
@@ -266,6 +269,18 @@ pub struct EngineOptions {
     pub conceal: bool,
     /// Rules that are switched off, by the names of `sim ablate`.
     pub without: Vec<String>,
+    /// As in the daemon's configuration.
+    pub direction: Directions,
+}
+
+/// Which losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Directions {
+    /// Those on the way to the clients.
+    Down,
+    /// Those beyond the router on the way to the servers as well.
+    Both,
 }
 
 impl Default for EngineOptions {
@@ -275,6 +290,7 @@ impl Default for EngineOptions {
             resend_percent: config.resend_percent,
             conceal: config.conceal,
             without: Vec::new(),
+            direction: Directions::Down,
         }
     }
 }

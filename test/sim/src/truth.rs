@@ -1,4 +1,4 @@
-//! What really happened on the hop to the clients, and what the engine's work
+//! What really happened on the hop to the clients, or to the servers, and what the engine's work
 //! was worth by it. Definitions as in the testbed's scoring.
 
 use linkem::{MS, Nanos};

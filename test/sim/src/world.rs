@@ -45,7 +45,16 @@ struct Line {
     /// Datagrams sent by client and server.
     numbers: [u32; 2],
     truth: Truth,
+    /// The same of the WAN on the way up.
+    uplink: Truth,
     wan_dropped: u64,
+}
+
+impl Line {
+    /// Whether the receiver, whichever it is, has everything.
+    fn is_done(&self) -> bool {
+        self.client.done_at().or(self.server.done_at()).is_some()
+    }
 }
 
 /// A running simulation.
@@ -104,6 +113,8 @@ pub struct FlowOutcome<'a> {
     pub client: &'a Host,
     /// The hop's truth about its packets.
     pub truth: &'a Truth,
+    /// The WAN's truth about packets on their way up.
+    pub uplink: &'a Truth,
     /// Packets of it dropped or lost before the router.
     pub wan_dropped: u64,
     /// Datagrams that the client sent.
@@ -113,6 +124,10 @@ pub struct FlowOutcome<'a> {
 impl World {
     /// A scenario before it starts; `config` is the engine's.
     pub fn new(scenario: &Scenario, config: Config, seed: u64) -> anyhow::Result<World> {
+        for flow in &scenario.flows {
+            let able = flow.client == ClientKind::Quinn || !flow.app().is_upload();
+            anyhow::ensure!(able, "app upload: client {:?} cannot; use quinn", flow.client);
+        }
         let epoch = Instant::now();
         let mut random = Random::new(seed);
         let clients = scenario.flows.iter().map(|flow| address(flow.client_id)).collect();
@@ -151,7 +166,7 @@ impl World {
         {
             self.now = self.now.max(next);
             self.step();
-            if self.lines.iter().all(|line| line.client.done_at().is_some()) {
+            if self.lines.iter().all(Line::is_done) {
                 return self.now;
             }
         }
@@ -171,6 +186,7 @@ impl World {
             server: &line.server,
             client: &line.client,
             truth: &line.truth,
+            uplink: &line.uplink,
             wan_dropped: line.wan_dropped,
             up_packets: u64::from(line.numbers[0]),
         })
@@ -215,8 +231,10 @@ impl World {
             self.at_client(item);
         }
         while let Some((_, item)) = self.wan[1].pop_due(now) {
-            if let Item::Parcel(parcel, _) = item {
-                self.lines[parcel.flow].server.receive(now, parcel.datagram);
+            if let Item::Parcel(parcel, index) = item {
+                let line = &mut self.lines[parcel.flow];
+                line.uplink.ended(parcel.number, index, Fate::Arrived(now));
+                line.server.receive(now, parcel.datagram);
             }
         }
         for flow in 0..self.lines.len() {
@@ -279,7 +297,10 @@ impl World {
                 let index = line.truth.sent(parcel.number, self.now);
                 push(&mut self.wifi[0], self.now, parcel, line.tcp, index);
             }
-            Direction::Up => push(&mut self.wan[1], self.now, parcel, line.tcp, 0),
+            Direction::Up => {
+                let index = line.uplink.sent(parcel.number, self.now);
+                push(&mut self.wan[1], self.now, parcel, line.tcp, index);
+            }
         }
         self.settle_dropped();
     }
@@ -312,15 +333,17 @@ impl World {
                 self.tell(Direction::Up, &parcel, Moment::Lost);
             }
         }
-        while self.wan[1].pop_dropped().is_some() {}
+        while let Some((item, why)) = self.wan[1].pop_dropped() {
+            if let Item::Parcel(parcel, index) = item {
+                let fate = fate(why).0;
+                self.lines[parcel.flow].uplink.ended(parcel.number, index, fate);
+            }
+        }
     }
 
     fn ended(&mut self, item: Item, why: Dropped) {
         let Item::Parcel(parcel, index) = item else { return };
-        let (fate, moment) = match why {
-            Dropped::Lost => (Fate::Lost, Moment::Lost),
-            Dropped::Queue => (Fate::Dropped, Moment::Dropped),
-        };
+        let (fate, moment) = fate(why);
         self.tell(Direction::Down, &parcel, moment);
         self.lines[parcel.flow].truth.ended(parcel.number, index, fate);
     }
@@ -329,6 +352,13 @@ impl World {
         if let Some(observer) = &mut self.observer {
             observer(Observation { at: self.now, parcel, direction, what });
         }
+    }
+}
+
+fn fate(why: Dropped) -> (Fate, Moment) {
+    match why {
+        Dropped::Lost => (Fate::Lost, Moment::Lost),
+        Dropped::Queue => (Fate::Dropped, Moment::Dropped),
     }
 }
 
@@ -390,6 +420,7 @@ fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
         tcp: flow.client == ClientKind::Tcp,
         numbers: [0; 2],
         truth: Truth::default(),
+        uplink: Truth::default(),
         wan_dropped: 0,
     }
 }

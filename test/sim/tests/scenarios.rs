@@ -20,7 +20,7 @@ fn the_examples_are_read() {
         names.push(path.file_stem().unwrap().to_str().unwrap().to_owned());
     }
     names.sort();
-    assert_eq!(names, ["bursts", "call", "chromium", "fairness", "jitter", "train"]);
+    assert_eq!(names, ["bursts", "call", "chromium", "fairness", "jitter", "train", "upload"]);
 }
 
 #[test]
