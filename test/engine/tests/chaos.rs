@@ -112,6 +112,7 @@ fn config() -> impl Strategy<Value = Config> {
                     idle_timeout: idle,
                     hold_cap: cap,
                     both_directions: both,
+                    ..Config::default()
                 }
             },
         )

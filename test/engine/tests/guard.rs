@@ -18,11 +18,13 @@ fn losses_in_a_standing_queue_are_congestion() {
         assert!(s.losses_congestion > 0, "{s:?}");
         let clear = run(&Scene { loss: 0.02, seed, ..Scene::default() });
         assert_eq!(clear.stats.losses_congestion, 0);
+        // The queue stands for half of the time, and it takes some of that until
+        // the probes have shown it.
         assert!(
-            s.concealed_held < clear.stats.concealed_held,
-            "{} held, {} without the queue",
-            s.concealed_held,
-            clear.stats.concealed_held
+            4 * s.losses_repaired < 3 * clear.stats.losses_repaired,
+            "{} repaired, {} without the queue",
+            s.losses_repaired,
+            clear.stats.losses_repaired
         );
     }
 }
