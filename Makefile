@@ -18,7 +18,8 @@ RUFF := .venv/bin/ruff
 TESTBED := --manifest-path test/Cargo.toml
 MININET := test/mininet
 
-.PHONY: help setup build demo figure test test-rust test-python test-experiments lint bench clean
+.PHONY: help setup build demo figure sim sim-ablation test test-rust test-python test-experiments \
+	test-sim lint bench clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +37,18 @@ demo: build ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SE
 figure: ## draw the README's figure from out/demo.json
 	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
 
-test: test-rust test-python test-experiments ## all tests (as root: experiments need namespaces)
+SIM := test/target/release/sim
+
+sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=100)
+	cargo build --release $(TESTBED) -p pemi-sim
+	@mkdir -p out
+	$(SIM) bars --seeds $(or $(SEEDS),100) --out out/sim.json
+
+sim-ablation: setup ## what each rule of the engine is worth, as a table (SEEDS=60)
+	cargo build --release $(TESTBED) -p pemi-sim
+	@$(SIM) ablate --seeds $(or $(SEEDS),60)
+
+test: test-rust test-python test-sim test-experiments ## all tests (as root: experiments need namespaces)
 
 test-rust: setup ## unit and property tests of both Cargo workspaces
 	cargo test
@@ -44,6 +56,10 @@ test-rust: setup ## unit and property tests of both Cargo workspaces
 
 test-python: setup ## unit tests of the testbed's Python code
 	$(PYTHON) -m pytest $(MININET)/tests -m 'not experiment'
+
+test-sim: setup ## the rows of make sim that hold, with fewer seeds, a minute
+	cargo build --release $(TESTBED) -p pemi-sim
+	$(SIM) bars --seeds 20 --check
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v

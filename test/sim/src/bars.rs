@@ -46,6 +46,9 @@ pub struct Row {
     /// Why it does not hold, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
+    /// Whether it holds or nearly does.
+    #[serde(skip)]
+    pub nearly: bool,
 }
 
 impl Row {
@@ -53,7 +56,7 @@ impl Row {
     pub fn new(name: String, value: f64, holds: bool, bar: String) -> Row {
         let value = (value * 1e4).round() / 1e4;
         let reason = if holds { None } else { open::reason(&name) };
-        Row { name, holds, bar, value, goodput_mbps: None, seeds: 1, reason }
+        Row { name, holds, bar, value, goodput_mbps: None, seeds: 1, reason, nearly: holds }
     }
 }
 
@@ -106,7 +109,9 @@ pub fn judge(
             let (value, holds) = bar.judge(&runs);
             let name = format!("{}: {}", case.name, bar.name());
             let goodput_mbps = Some(runs.goodput());
-            rows.push(Row { goodput_mbps, seeds, ..Row::new(name, value, holds, bar.text()) });
+            let nearly = holds || bar.nearly(value);
+            let row = Row::new(name, value, holds, bar.text());
+            rows.push(Row { goodput_mbps, seeds, nearly, ..row });
         }
     }
     Ok(rows)

@@ -80,6 +80,24 @@ impl Bar {
         }
     }
 
+    /// Whether a value of fewer runs leaves hope that it is as asked: within 5 %
+    /// of what is asked of at least, and 15 % of what is asked of at most.
+    pub fn nearly(self, value: f64) -> bool {
+        match self {
+            Bar::OfLossless(limit)
+            | Bar::OfLosslessP10(limit)
+            | Bar::TimesOff(limit)
+            | Bar::Recall(limit)
+            | Bar::Fairness(limit) => value >= 0.95 * limit,
+            Bar::Unneeded(limit)
+            | Bar::Held(limit)
+            | Bar::CongestionEvents(limit)
+            | Bar::FrameDelay(limit)
+            | Bar::HopDelay(limit) => value <= 1.15 * limit,
+            Bar::WanDrops(share) => value <= 1.15 * (1.0 + share),
+        }
+    }
+
     /// The value, and whether it is as asked.
     pub fn judge(self, runs: &Runs<'_>) -> (f64, bool) {
         match self {

@@ -2,7 +2,7 @@
 
 use super::{Bar, Case};
 use crate::scenario::{
-    AppKind, ClientKind, CongestionControl, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
+    AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
 
 const MB: u64 = 1_000_000;
@@ -24,6 +24,7 @@ pub fn cases() -> Vec<Case> {
         clients(),
         fairness(),
         calls(),
+        uploads(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -253,6 +254,20 @@ fn calls() -> Vec<Case> {
             scenario.flows = vec![call(false)];
             // Two round trips of the hop of 2 ms.
             case(format!("call 30 fps, {loss} %"), scenario, &[Bar::FrameDelay(4.0)])
+        })
+        .collect()
+}
+
+/// Losses beyond the router on the way up, with `direction both`.
+fn uploads() -> Vec<Case> {
+    let losses = [(0.0, 0.99), (0.5, 1.05), (1.0, 1.2), (2.0, 1.3)].into_iter();
+    losses
+        .map(|(loss, times)| {
+            let mut scenario = train(CongestionControl::Cubic, 5, 0.0);
+            scenario.flows[0].app = AppKind::Upload;
+            scenario.engine.direction = Directions::Both;
+            scenario.wan.loss_up = percent(loss);
+            case(format!("upload, WAN {loss} % up"), scenario, &[Bar::TimesOff(times)])
         })
         .collect()
 }
