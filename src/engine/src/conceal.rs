@@ -25,6 +25,8 @@ pub(crate) struct Conceal {
     deadline: Option<Time>,
     /// The next reply ends the episode.
     ending: bool,
+    /// A packet with data of the client's own is among the held.
+    own_data: bool,
 }
 
 /// How an episode went.
@@ -42,6 +44,7 @@ impl Conceal {
             latest: Time::ZERO,
             deadline: None,
             ending: false,
+            own_data: false,
         }
     }
 
@@ -67,6 +70,7 @@ impl Conceal {
         let begins = !self.active();
         if begins {
             self.since = now;
+            self.own_data = false;
         }
         self.ending = false;
         self.latest = self.since + cap;
@@ -85,6 +89,12 @@ impl Conceal {
         }
         self.held.push(handle);
         true
+    }
+
+    /// Notes that a packet with data of the client's own is held; true if it is
+    /// the first of the episode.
+    pub fn first_own_data(&mut self) -> bool {
+        !core::mem::replace(&mut self.own_data, true)
     }
 
     /// Nothing more to wait for but one last reply: it comes at its own time,

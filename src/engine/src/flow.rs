@@ -268,13 +268,16 @@ impl Flow {
         let now = cx.now;
         self.last_up = Some(now);
         if self.start.is_over() && size >= OWN_DATA && cx.config.has(Rule::OwnData) {
-            // Nothing about the hop can be read from it, and holding it would
-            // delay what a person says. Nor may it overtake what is held: the
-            // client would take those for lost (RFC 9002, section 6.1.1).
+            // Nothing about the hop can be read from it. A single one may be a
+            // probe of the path's MTU that tells of the hole like any reply; more
+            // are what a person says, and end the episode. None goes ahead of what
+            // is held: the client would take that for lost (RFC 9002, section 6.1.1).
             if self.conceal.held() == 0 || !self.hold(cx, handle) {
                 return Verdict::Forward;
             }
-            self.release(cx, true);
+            if !self.conceal.first_own_data() {
+                self.release(cx, true);
+            }
             return Verdict::Hold;
         }
         self.rtt.burst_reply(now, self.habit.decimating());
