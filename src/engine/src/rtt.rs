@@ -91,7 +91,8 @@ impl LocalRtt {
         let Ping { smallest, median, spread } = ping;
         self.probed = true;
         self.spread = spread;
-        let upper = (smallest + smallest / 20 + 700 * US).max(median + median / 10 + 500 * US);
+        // More would let in the true value plus a packet's time.
+        let upper = median + 3 * spread + 700 * US;
         if self.rtt < smallest || self.rtt > upper {
             self.rtt = median + CLIENT_LATENCY;
             self.deviation = self.deviation.min(self.rtt / 10);
