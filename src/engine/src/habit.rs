@@ -25,6 +25,10 @@ const OPENING_PACKETS: u64 = 140;
 /// a pair is missing. Believed when this many of the last twelve counts were
 /// the usual one.
 const STEADY: usize = 10;
+/// A reply this soon after another, with no packet sent on between them, belongs
+/// to a clump; such a share of them, in 1024ths, makes a client clumped.
+const AT_ONCE: Nanos = 300 * US;
+const CLUMPED: i32 = 400;
 /// Timer assumed until one was seen.
 const UNKNOWN_TIMER: Nanos = 20 * MS;
 
@@ -32,6 +36,8 @@ const UNKNOWN_TIMER: Nanos = 20 * MS;
 pub(crate) struct Habit {
     /// Mean time between replies.
     reply_gap: Nanos,
+    /// Share of replies that came in clumps, in 1024ths.
+    clumped: i32,
     replies: u32,
     /// Forwarded packets per reply, in sixteenths.
     per_reply: i64,
@@ -102,6 +108,7 @@ impl Habit {
     pub fn new() -> Habit {
         Habit {
             reply_gap: 0,
+            clumped: 0,
             replies: 0,
             per_reply: 2 * 16,
             sent_at_reply: 0,
@@ -128,6 +135,12 @@ impl Habit {
     /// Whether a reply for fewer than three packets is usual.
     pub fn replies_often(&self) -> bool {
         self.per_reply < 3 * 16 && self.batch_wait() == 0
+    }
+
+    /// Whether its replies come in clumps: the radio sleeps or collects blocks,
+    /// so that a reply's time does not tell which packet it answers.
+    pub fn clumps(&self) -> bool {
+        self.clumped > CLUMPED
     }
 
     /// How long a packet may wait for its reply at a client that reads what has
@@ -184,6 +197,9 @@ impl Habit {
         cache: &Cache,
     ) -> Beat {
         if let Some(gap) = reply.since_last.filter(|gap| *gap < 50 * MS) {
+            let at_once = gap < AT_ONCE && reply.sent == self.sent_at_reply;
+            let sample = if at_once { 1024 } else { 0 };
+            self.clumped += (sample - self.clumped) / 32;
             self.reply_gap += (gap - self.reply_gap) / 10;
             self.replies = self.replies.saturating_add(1);
             let packets = reply.sent.saturating_sub(self.sent_at_reply).min(1 << 20) as i64;

@@ -35,7 +35,7 @@ impl Flow {
             wait => wait * 3 / 2,
         };
         let span = self.rtt.get() * 3 / 2 + self.rtt.margin() + thin;
-        let armed = self.governor.armed(now);
+        let armed = self.governor.armed(now) && !self.habit.clumps();
         let since_reply = previous.map_or(0, |previous| {
             refill::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
         });
