@@ -57,9 +57,9 @@ test-rust: setup ## unit and property tests of both Cargo workspaces
 test-python: setup ## unit tests of the testbed's Python code
 	$(PYTHON) -m pytest $(MININET)/tests -m 'not experiment'
 
-test-sim: setup ## the rows of make sim that hold, with fewer seeds, a minute
+test-sim: setup ## the rows of make sim that hold, with fewer seeds, two minutes
 	cargo build --release $(TESTBED) -p pemi-sim
-	$(SIM) bars --seeds 20 --check
+	$(SIM) bars --seeds 40 --check
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v
