@@ -138,29 +138,40 @@ impl Router {
 
     /// The parcel as a router sees it. Its number travels as IP identification.
     fn write_packet(&mut self, direction: Direction, parcel: &Parcel) {
-        let payload = &parcel.datagram.bytes;
-        let len = (HEADERS + payload.len()) as u16;
         let client = (self.clients[parcel.flow], client_port(parcel.flow));
         let server = (Ipv4Addr::new(203, 0, 113, 1), 443);
-        let (from, to) = match direction {
-            Direction::Down => (server, client),
-            Direction::Up => (client, server),
-        };
-        let out = &mut self.packet;
-        out.clear();
-        out.extend_from_slice(&[0x45, 0]);
-        out.extend_from_slice(&len.to_be_bytes());
-        out.extend_from_slice(&(parcel.number as u16).to_be_bytes());
-        // Don't fragment, TTL, UDP, no checksum: the kernel has checked it.
-        out.extend_from_slice(&[0x40, 0, 63, 17, 0, 0]);
-        out.extend_from_slice(&from.0.octets());
-        out.extend_from_slice(&to.0.octets());
-        out.extend_from_slice(&from.1.to_be_bytes());
-        out.extend_from_slice(&to.1.to_be_bytes());
-        out.extend_from_slice(&(len - 20).to_be_bytes());
-        out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(payload);
+        let payload = &parcel.datagram.bytes;
+        write_headers(&mut self.packet, direction, client, server, parcel.number, payload.len());
+        self.packet.extend_from_slice(payload);
     }
+}
+
+/// Starts an IPv4 and UDP packet between the two ends; the payload follows.
+pub fn write_headers(
+    out: &mut Vec<u8>,
+    direction: Direction,
+    client: (Ipv4Addr, u16),
+    server: (Ipv4Addr, u16),
+    identification: u32,
+    payload_len: usize,
+) {
+    let len = (HEADERS + payload_len) as u16;
+    let (from, to) = match direction {
+        Direction::Down => (server, client),
+        Direction::Up => (client, server),
+    };
+    out.clear();
+    out.extend_from_slice(&[0x45, 0]);
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(&(identification as u16).to_be_bytes());
+    // Don't fragment, TTL, UDP, no checksum: the kernel has checked it.
+    out.extend_from_slice(&[0x40, 0, 63, 17, 0, 0]);
+    out.extend_from_slice(&from.0.octets());
+    out.extend_from_slice(&to.0.octets());
+    out.extend_from_slice(&from.1.to_be_bytes());
+    out.extend_from_slice(&to.1.to_be_bytes());
+    out.extend_from_slice(&(len - 20).to_be_bytes());
+    out.extend_from_slice(&[0, 0]);
 }
 
 fn client_port(flow: usize) -> u16 {

@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use linkem::{MS, Nanos};
 use pemi_engine::{Action, Config, Direction, Engine, EventKind, Handle, Rule, Rules, Time};
 
+use crate::router::{HEADERS, write_headers};
+
 use super::log::Seen;
 
 /// The hop's round trip for a small packet, and what a client takes to answer a ping.
@@ -13,7 +15,6 @@ pub const BARE_ROUND_TRIP: Nanos = 2_040_000;
 const PING: Nanos = BARE_ROUND_TRIP + MS / 10;
 /// What is due then still happens after the last datagram.
 const END: Nanos = 100 * MS;
-const IP_UDP_HEADERS: usize = 28;
 const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 168, 1, 100);
 const SERVER: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 
@@ -152,27 +153,11 @@ impl Player {
 
     /// The datagram in an IP packet; what the log does not tell of it is zeros.
     fn write_packet(&mut self, seen: &Seen) {
-        let len = (IP_UDP_HEADERS + seen.len) as u16;
         let client = (CLIENT, seen.client_port);
         let server = (SERVER, seen.server_port);
-        let (from, to) = match seen.direction {
-            Direction::Down => (server, client),
-            Direction::Up => (client, server),
-        };
         let out = &mut self.packet;
-        out.clear();
-        out.extend_from_slice(&[0x45, 0]);
-        out.extend_from_slice(&len.to_be_bytes());
-        out.extend_from_slice(&(self.shown as u16).to_be_bytes());
-        // Don't fragment, TTL, UDP, no checksum: the kernel has checked it.
-        out.extend_from_slice(&[0x40, 0, 63, 17, 0, 0]);
-        out.extend_from_slice(&from.0.octets());
-        out.extend_from_slice(&to.0.octets());
-        out.extend_from_slice(&from.1.to_be_bytes());
-        out.extend_from_slice(&to.1.to_be_bytes());
-        out.extend_from_slice(&(len - 20).to_be_bytes());
-        out.extend_from_slice(&[0, 0]);
+        write_headers(out, seen.direction, client, server, self.shown, seen.len);
         out.extend_from_slice(&seen.head[..seen.head.len().min(seen.len)]);
-        out.resize(IP_UDP_HEADERS + seen.len, 0);
+        out.resize(HEADERS + seen.len, 0);
     }
 }
