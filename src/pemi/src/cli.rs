@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 use log::LevelFilter;
 
+use crate::check;
 use crate::config::{CONTROL, Config, DIRECTIONS, LEVELS, Repaired};
 use crate::replay::options;
 
@@ -16,7 +17,11 @@ pemi repairs losses on the last hop of QUIC flows.
   pemi status [--json]                   what it does
   pemi flows [--json] [--limit N]        the flows with the most traffic
   pemi history [--json] [--seconds N]    the last seconds
-  pemi check --config FILE [--json]      reads a configuration and explains it
+  pemi check --config FILE [--json]      reads a configuration and explains it;
+       [--uci FILE]                        names this file in what it says
+       [--repaired FILE]                   writes it without what is wrong
+  pemi rules --config FILE [--fw4]       the firewall rules for nft -f, or the one
+                                         that keeps helped flows from offloading
   pemi replay FILE [options]             what it would do to the packets of a
                                          capture; see pemi replay --help
   pemi help, pemi --version
@@ -36,6 +41,8 @@ Options of run; they win over the file:
   --log-level LEVEL    error, warn, info, debug
   --events FILE        every inference as a line of JSON
   --control PATH       control socket (also of status, flows, history)
+  --user NAME          started as root, become this user and keep CAP_NET_ADMIN,
+                       CAP_NET_RAW and CAP_SYS_NICE
 ";
 
 /// Options of `pemi run`.
@@ -47,6 +54,8 @@ pub struct RunOptions {
     pub events: Option<PathBuf>,
     /// What is logged.
     pub log_level: Option<LevelFilter>,
+    /// Whose account to use instead of root's.
+    pub user: Option<String>,
     queue: Option<u16>,
     queues: Option<u16>,
     port: Vec<u16>,
@@ -106,7 +115,9 @@ pub enum Command {
     /// Ask the daemon at a socket; answer in JSON or for people.
     Ask(Question, PathBuf, bool),
     /// Read a configuration.
-    Check(PathBuf, bool),
+    Check(check::Options),
+    /// Print the firewall rules for a configuration, or the one for fw4.
+    Rules(PathBuf, bool),
     /// Show the engine a capture.
     Replay(options::Options),
     /// Print this help.
@@ -130,6 +141,7 @@ pub fn parse(
         "run" => run(parser),
         "status" | "flows" | "history" => ask(&name, parser),
         "check" => check(parser),
+        "rules" => rules(parser),
         "replay" => options::parse(parser),
         "help" => Ok(Command::Help(HELP)),
         other => Err(format!("command '{other}' is not known; see pemi help").into()),
@@ -143,6 +155,7 @@ fn run(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("config") => options.config = Some(parser.value()?.into()),
             Long("events") => options.events = Some(parser.value()?.into()),
             Long("control") => options.control = Some(parser.value()?.into()),
+            Long("user") => options.user = Some(parser.value()?.string()?),
             Long("device") => options.device.push(parser.value()?.string()?),
             Long("port") => options.port.push(number(&mut parser, "--port", 1, 65_535)?),
             Long("queue") => options.queue = Some(number(&mut parser, "--queue", 0, 65_535)?),
@@ -196,16 +209,31 @@ fn ask(name: &str, mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
 }
 
 fn check(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut file, mut json) = (None, false);
+    let mut options = check::Options::default();
+    let mut file = None;
     while let Some(arg) = parser.next()? {
         match arg {
             Long("config") => file = Some(PathBuf::from(parser.value()?)),
-            Long("json") => json = true,
+            Long("json") => options.json = true,
+            Long("uci") => options.uci = Some(parser.value()?.into()),
+            Long("repaired") => options.repaired = Some(parser.value()?.into()),
             other => return Err(other.unexpected()),
         }
     }
-    let file = file.ok_or("--config FILE is missing")?;
-    Ok(Command::Check(file, json))
+    options.file = file.ok_or("--config FILE is missing")?;
+    Ok(Command::Check(options))
+}
+
+fn rules(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut file, mut fw4) = (None, false);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("config") => file = Some(PathBuf::from(parser.value()?)),
+            Long("fw4") => fw4 = true,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Rules(file.ok_or("--config FILE is missing")?, fw4))
 }
 
 /// The value of a flag that takes one of some words.
@@ -270,7 +298,8 @@ mod tests {
             parse(["history", "--control", "/x"]).unwrap(),
             Command::Ask(Question::History(120), "/x".into(), false)
         );
-        assert_eq!(parse(["check", "--config", "f"]).unwrap(), Command::Check("f".into(), false));
+        let options = check::Options { file: "f".into(), ..check::Options::default() };
+        assert_eq!(parse(["check", "--config", "f"]).unwrap(), Command::Check(options));
         assert_eq!(parse(["--version"]).unwrap(), Command::Version);
         assert_eq!(parse([] as [&str; 0]).unwrap(), Command::Help(HELP));
     }

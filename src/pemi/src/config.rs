@@ -33,11 +33,24 @@ pub enum Repaired {
 /// Names of the directions.
 pub const DIRECTIONS: &[(&str, Repaired)] = &[("down", Repaired::Down), ("both", Repaired::Both)];
 
+/// Who brings packets to the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Firewall {
+    /// Somebody else.
+    None,
+    /// The daemon, with a table of its own in nf_tables.
+    Nft,
+}
+
+const FIREWALLS: &[(&str, Firewall)] = &[("none", Firewall::None), ("nft", Firewall::Nft)];
+
 /// The settings of the daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Networks whose clients are helped; for people to read, the devices count.
     pub network: Vec<String>,
+    /// Those of the networks that have no device now.
+    pub absent: Vec<String>,
     /// Interfaces towards the clients.
     pub device: Vec<String>,
     /// How packets reach the daemon.
@@ -64,6 +77,10 @@ pub struct Config {
     pub mark: u32,
     /// Packet mark of flows that are let go.
     pub bypass_mark: u32,
+    /// Connection mark of flows that are helped.
+    pub helped_mark: u32,
+    /// Who brings packets to the queue.
+    pub firewall: Firewall,
     /// SCHED_FIFO priority of the packet path; 0: none.
     pub realtime_priority: u8,
     /// What is logged.
@@ -91,6 +108,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             network: Vec::new(),
+            absent: Vec::new(),
             device: Vec::new(),
             mode: Mode::Routed,
             direction: Repaired::Down,
@@ -104,6 +122,8 @@ impl Default for Config {
             queues: 1,
             mark: 0x2000_0000,
             bypass_mark: 0x1000_0000,
+            helped_mark: 0x4000_0000,
+            firewall: Firewall::None,
             realtime_priority: 40,
             log_level: LevelFilter::Info,
             control: CONTROL.into(),
@@ -128,35 +148,34 @@ impl Config {
         }
     }
 
-    /// Puts back what cannot be changed while the daemon runs, and names it.
-    pub fn keep_fixed(&mut self, running: &Config) -> impl Iterator<Item = &'static str> + use<> {
-        fn keep<T: Clone + PartialEq>(new: &mut T, running: &T) -> bool {
-            let changed = new != running;
-            new.clone_from(running);
-            changed
-        }
+    /// The options that take effect only when the daemon starts anew.
+    pub fn restart_for(&self, running: &Config) -> Vec<&'static str> {
         [
-            ("mode", keep(&mut self.mode, &running.mode)),
-            ("queue", keep(&mut self.queue, &running.queue)),
-            ("queues", keep(&mut self.queues, &running.queues)),
-            ("mark", keep(&mut self.mark, &running.mark)),
-            ("realtime_priority", keep(&mut self.realtime_priority, &running.realtime_priority)),
-            ("control", keep(&mut self.control, &running.control)),
+            ("mode", self.mode != running.mode),
+            ("queue", self.queue != running.queue),
+            ("queues", self.queues != running.queues),
+            ("mark", self.mark != running.mark),
+            ("firewall", self.firewall != running.firewall),
+            ("realtime_priority", self.realtime_priority != running.realtime_priority),
+            ("control", self.control != running.control),
         ]
         .into_iter()
         .filter_map(|(option, changed)| changed.then_some(option))
+        .collect()
     }
 
     /// The effective settings as `pemi check --json` prints them.
     pub fn to_json(&self) -> Value {
         json!({
-            "network": self.network, "device": self.device, "port": self.port,
+            "network": self.network, "absent": self.absent, "device": self.device,
+            "port": self.port,
             "mode": if self.mode == Mode::Routed { "routed" } else { "bridged" },
             "direction": if self.direction == Repaired::Down { "down" } else { "both" },
             "cache_kib": self.cache_kib, "max_flows": self.max_flows,
             "resend_percent": self.resend_percent, "conceal": self.conceal,
             "release_s": self.release_s, "queue": self.queue, "queues": self.queues,
-            "mark": self.mark, "bypass_mark": self.bypass_mark,
+            "mark": self.mark, "bypass_mark": self.bypass_mark, "helped_mark": self.helped_mark,
+            "firewall": if self.firewall == Firewall::Nft { "nft" } else { "none" },
             "realtime_priority": self.realtime_priority,
             "log_level": self.log_level.as_str().to_ascii_lowercase(),
             "control": self.control,
@@ -183,13 +202,21 @@ impl Problem {
     }
 }
 
+impl Problem {
+    /// Section and option as UCI names them.
+    pub fn uci(&self) -> (&str, &str) {
+        self.option.split_once('.').unwrap_or(("main", &self.option))
+    }
+
+    /// What is wrong with the value.
+    pub fn what(&self) -> String {
+        format!("value {} is not valid; allowed: {}", self.value, self.allowed)
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "option '{}': value {} is not valid; allowed: {}",
-            self.option, self.value, self.allowed
-        )
+        write!(f, "option '{}': {}", self.option, self.what())
     }
 }
 
@@ -232,6 +259,7 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
         Reader { object: &object, section: "", problems: Vec::new(), known: Vec::new() };
     reader.ignore("enabled");
     reader.names("network", &mut config.network);
+    reader.names("absent", &mut config.absent);
     reader.names("device", &mut config.device);
     // The list may be called by its plural, too.
     reader.names("devices", &mut config.device);
@@ -251,6 +279,8 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
     reader.number("queues", &mut config.queues, 1, 8);
     reader.number("mark", &mut config.mark, 1, u64::from(u32::MAX));
     reader.number("bypass_mark", &mut config.bypass_mark, 1, u64::from(u32::MAX));
+    reader.number("helped_mark", &mut config.helped_mark, 1, u64::from(u32::MAX));
+    reader.choice("firewall", &mut config.firewall, FIREWALLS);
     reader.number("realtime_priority", &mut config.realtime_priority, 0, 98);
     reader.choice("log_level", &mut config.log_level, LEVELS);
     reader.path("control", &mut config.control);
@@ -263,12 +293,16 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
             "queue + queues up to 65536",
         ));
     }
-    if config.mark & config.bypass_mark != 0 {
-        problems.push(Problem::new(
-            "bypass_mark",
-            format!("{:#x}", config.bypass_mark),
-            format!("bits that mark, {:#x}, does not have", config.mark),
-        ));
+    let marks = [
+        ("mark", config.mark),
+        ("bypass_mark", config.bypass_mark),
+        ("helped_mark", config.helped_mark),
+    ];
+    for (at, (name, mark)) in marks.iter().enumerate() {
+        if let Some((other, bits)) = marks[..at].iter().find(|(_, bits)| bits & mark != 0) {
+            let allowed = format!("bits that {other}, {bits:#x}, does not have");
+            problems.push(Problem::new(name, format!("{mark:#x}"), allowed));
+        }
     }
     match object.get("sidekick") {
         None => {}
@@ -288,6 +322,34 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
     }
     if problems.is_empty() { Ok((config, warnings)) } else { Err(Error::Options(problems)) }
 }
+
+/// The text of a file without what is wrong in it, so that defaults stand in.
+pub fn repair(text: &str) -> String {
+    let mut object = match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => object,
+        _ => Map::new(),
+    };
+    while let Err(Error::Options(problems)) = parse(&Value::from(object.clone()).to_string()) {
+        let mut smaller = false;
+        for problem in &problems {
+            smaller |= match (problem.option.split_once('.'), &mut object) {
+                (None, object) => object.remove(&problem.option).is_some(),
+                (Some((section, option)), object) => object
+                    .get_mut(section)
+                    .and_then(Value::as_object_mut)
+                    .is_some_and(|object| object.remove(option).is_some()),
+            };
+        }
+        if !smaller {
+            // A default that does not go with what another option says.
+            RELATED.iter().for_each(|option| drop(object.remove(*option)));
+        }
+    }
+    Value::from(object).to_string()
+}
+
+/// Options whose values depend on each other.
+const RELATED: [&str; 5] = ["mark", "bypass_mark", "helped_mark", "queue", "queues"];
 
 /// Names of log levels.
 pub const LEVELS: &[(&str, LevelFilter)] = &[
@@ -365,15 +427,20 @@ impl Reader<'_> {
 
     fn names(&mut self, name: &'static str, into: &mut Vec<String>) {
         let Some((value, items)) = self.list(name) else { return };
-        // Linux limits interface names to 15 bytes; slash and space never occur.
+        // Linux limits interface names to 15 bytes. The last three would mean
+        // something else in a firewall rule.
         let valid = |s: &&str| {
-            s.len() <= 15 && !s.contains(['/', '\0']) && !s.contains(char::is_whitespace)
+            s.len() <= 15 && s.bytes().all(|b| b.is_ascii_graphic() && !b"/\"\\*".contains(&b))
         };
         let names: Option<Vec<String>> =
             items.iter().map(|item| item.as_str().filter(valid).map(str::to_string)).collect();
         match names {
             Some(names) => *into = names.into_iter().filter(|name| !name.is_empty()).collect(),
-            None => self.bad(name, &value, "a list of names of up to 15 characters"),
+            None => self.bad(
+                name,
+                &value,
+                "a list of names of up to 15 characters, none of them / \" \\ *",
+            ),
         }
     }
 
@@ -497,6 +564,10 @@ mod tests {
             (r#"{"port":[443,0]}"#, "port", "1 to 65535"),
             (r#"{"device":["a-name-too-long-for-linux"]}"#, "device", "15 characters"),
             (r#"{"device":["a/b"]}"#, "device", "15 characters"),
+            (r#"{"device":["wlan*"]}"#, "device", "15 characters"),
+            (r#"{"device":["é0"]}"#, "device", "15 characters"),
+            (r#"{"firewall":"iptables"}"#, "firewall", "none, nft"),
+            (r#"{"helped_mark":"0x20000000"}"#, "helped_mark", "bits that mark, 0x20000000"),
             (r#"{"log_level":"loud"}"#, "log_level", "error, warn, info, debug"),
             (r#"{"control":"relative"}"#, "control", "absolute path"),
             (r#"{"realtime_priority":99}"#, "realtime_priority", "0 to 98"),
@@ -515,6 +586,23 @@ mod tests {
     }
 
     #[test]
+    fn defaults_stand_in_for_what_is_wrong() {
+        for (text, repaired) in [
+            (r#"{"cache_kib":1,"max_flows":99}"#, r#"{"max_flows":99}"#),
+            (r#"{"sidekick":{"port":0,"threshold":9}}"#, r#"{"sidekick":{"threshold":9}}"#),
+            (r#"{"sidekick":7,"devices":"a/b"}"#, "{}"),
+            // The default of bypass_mark has the same bit.
+            (r#"{"mark":"0x10000000","max_flows":99}"#, r#"{"max_flows":99}"#),
+            (r#"{"mark":1}"#, r#"{"mark":1}"#),
+            ("{", "{}"),
+            ("7", "{}"),
+        ] {
+            assert_eq!(repair(text), repaired);
+            assert!(parse(repaired).is_ok());
+        }
+    }
+
+    #[test]
     fn both_directions_only_if_asked_for() {
         assert!(!Config::default().engine(false).both_directions);
         let (config, _) = parse(r#"{"direction":"both"}"#).unwrap();
@@ -523,11 +611,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_leaves_alone_what_needs_a_restart() {
+    fn some_options_need_a_restart() {
         let running = Config::default();
-        let mut new = Config { queues: 4, mark: 1, conceal: false, ..running.clone() };
-        assert_eq!(new.keep_fixed(&running).collect::<Vec<_>>(), ["queues", "mark"]);
-        assert_eq!(new, Config { conceal: false, ..running });
+        let new = Config { queues: 4, mark: 1, conceal: false, ..running.clone() };
+        assert_eq!(new.restart_for(&running), ["queues", "mark"]);
+        assert!(Config { conceal: false, ..running.clone() }.restart_for(&running).is_empty());
     }
 
     #[test]

@@ -1,20 +1,24 @@
 //! The daemon and command line of PEMI. All I/O lives here; what to do with the
 //! packets is the business of [`pemi_engine`].
 
+pub mod check;
 pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod control;
 pub mod direction;
 pub mod events;
+pub mod firewall;
 pub mod history;
 pub mod inject;
 pub mod logger;
 pub mod nfqueue;
 pub mod path;
 pub mod poll;
+pub mod privileges;
 pub mod probe;
 pub mod replay;
+pub mod rules;
 pub mod run;
 pub mod sched;
 pub mod show;

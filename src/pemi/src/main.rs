@@ -5,14 +5,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pemi::cli::{self, Command, Question};
-use pemi::{control, replay, run, show};
+use pemi::{check, config, control, replay, rules, run, show};
 use serde_json::json;
 
 fn main() -> ExitCode {
     let result = match cli::parse(std::env::args_os().skip(1)) {
         Ok(Command::Run(options)) => run::run(options),
         Ok(Command::Ask(question, path, as_json)) => ask(question, &path, as_json),
-        Ok(Command::Check(file, as_json)) => run::check(&file, as_json),
+        Ok(Command::Check(options)) => check::run(&options),
+        Ok(Command::Rules(file, fw4)) => print_rules(&file, fw4),
         Ok(Command::Replay(options)) => replay::run(&options, &mut std::io::stdout()),
         Ok(Command::Help(text)) => {
             print(text);
@@ -49,6 +50,12 @@ fn ask(question: Question, path: &Path, as_json: bool) -> Result<(), String> {
         Question::Flows(_) => print(&show::flows(&answer)),
         Question::History(_) => print(&show::history(&answer)),
     }
+    Ok(())
+}
+
+fn print_rules(file: &Path, fw4: bool) -> Result<(), String> {
+    let (config, _) = config::load(file).map_err(|error| error.lines(file).join("\n"))?;
+    print(&if fw4 { rules::no_offload(&config) } else { rules::ruleset(&config) });
     Ok(())
 }
 

@@ -1,9 +1,12 @@
 //! `pemi run`: starts the packet paths and looks after them.
 
+use std::env;
 use std::fs::{self, File};
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-
+use std::os::unix::process::CommandExt;
+use std::process;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
@@ -16,13 +19,14 @@ use serde_json::{Value, json};
 use crate::cli::RunOptions;
 use crate::config::{self, Config, Mode};
 use crate::control::{Control, Request};
+use crate::firewall::Firewall;
 use crate::history::History;
 use crate::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
 use crate::path::{Command, Path, Snapshot, Wanted};
 use crate::poll::{self, Interest, Waker};
 use crate::signals::{Signal, Signals};
 use crate::writer::Writer;
-use crate::{direction, logger, sched, status};
+use crate::{direction, logger, privileges, sched, status};
 
 const STACK: usize = 256 << 10;
 /// A packet path answers within microseconds unless the machine stands still.
@@ -54,6 +58,7 @@ struct Daemon {
     options: RunOptions,
     config: Config,
     workers: Vec<Worker>,
+    firewall: Option<Firewall>,
     history: History,
     started: Instant,
     /// What went wrong with the last reload.
@@ -61,6 +66,14 @@ struct Daemon {
     /// Counters at the last line of totals.
     told: Stats,
     seconds: u64,
+}
+
+/// How serving ends in good order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Stop,
+    /// With settings that only a new start can take.
+    Restart,
 }
 
 /// Runs until it is told to stop; the error is for standard error.
@@ -71,6 +84,9 @@ pub fn run(options: RunOptions) -> Result<(), String> {
     warnings.iter().for_each(|warning| log::warn!("{warning}"));
     if config.mode == Mode::Bridged {
         return Err("option 'mode': bridged is not yet supported; use routed".into());
+    }
+    if let Some(user) = &options.user {
+        privileges::give_up(user).map_err(|e| format!("--user {user}: {e}"))?;
     }
     let mut signals = Signals::take().map_err(|e| format!("signals: {e}"))?;
     let events = match &options.events {
@@ -104,6 +120,13 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         if config.device.is_empty() { "any".into() } else { config.device.join(",") },
         config.port.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
     );
+    let firewall = match config.firewall {
+        config::Firewall::None => None,
+        // After the queues: the first packet finds somebody there.
+        config::Firewall::Nft => Firewall::start(&config)
+            .inspect_err(|error| log::error!("firewall: {error}; packets pass unhelped"))
+            .ok(),
+    };
     for name in direction::absent(&config.device) {
         log::warn!(
             "device {name} does not exist yet; its packets are told apart by port until it comes"
@@ -113,6 +136,7 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         options,
         config,
         workers,
+        firewall,
         history: History::new(),
         started: Instant::now(),
         complaints: Vec::new(),
@@ -123,6 +147,8 @@ pub fn run(options: RunOptions) -> Result<(), String> {
     let last = daemon.snapshots();
     let dropped: u32 = kernel(&last).iter().map(KernelCounters::dropped).sum();
     let failed: u32 = last.iter().map(|path| path.inject_errors).sum();
+    // Before the queues: what comes meanwhile passes.
+    drop(daemon.firewall.take());
     daemon.workers.drain(..).for_each(stop);
     log::info!(
         "stopped {} queue_dropped={dropped} inject_errors={failed}",
@@ -130,7 +156,19 @@ pub fn run(options: RunOptions) -> Result<(), String> {
     );
     drop(control);
     writer.stop();
-    result
+    match result? {
+        End::Stop => Ok(()),
+        End::Restart => Err(again()),
+    }
+}
+
+/// Starts the same program with the same arguments in the place of this one.
+/// If it comes back at all, then with an error.
+fn again() -> String {
+    let mut arguments = env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let error = process::Command::new(&program).args(arguments).exec();
+    format!("{} cannot be started again: {error}", program.display())
 }
 
 /// The configuration: file, then flags.
@@ -219,25 +257,34 @@ impl Daemon {
         signals: &mut Signals,
         control: &mut Control,
         ended: &Waker,
-    ) -> Result<(), String> {
+    ) -> Result<End, String> {
         let second = Duration::from_secs(1);
         let mut next = Instant::now() + second;
         loop {
             let mut interests = vec![Interest::read(signals), Interest::read(ended)];
+            interests.extend(self.firewall.as_ref().map(Interest::read));
             interests.extend(control.descriptors().map(|fd| Interest::read(&fd.as_fd())));
-            let wait = next.saturating_duration_since(Instant::now());
+            let due = self.firewall.as_ref().and_then(Firewall::due).unwrap_or(next);
+            let wait = next.min(due).saturating_duration_since(Instant::now());
             poll::wait(&mut interests, Some(wait.as_nanos() as Nanos))
                 .map_err(|e| format!("poll: {e}"))?;
             while let Some(signal) = signals.pending() {
                 match signal {
-                    Signal::Stop => return Ok(()),
-                    Signal::Reload => self.reload(),
+                    Signal::Stop => return Ok(End::Stop),
+                    Signal::Reload => {
+                        if self.reload().is_break() {
+                            return Ok(End::Restart);
+                        }
+                    }
                 }
             }
             if let Some(queue) = self.dead() {
                 return Err(format!(
                     "queue {queue} is gone; packets pass unhelped until the service restarts"
                 ));
+            }
+            if let Some(firewall) = &mut self.firewall {
+                firewall.work();
             }
             control.serve(|request| self.answer(request));
             if Instant::now() >= next {
@@ -278,20 +325,24 @@ impl Daemon {
         }
     }
 
-    fn reload(&mut self) {
+    /// Reads the configuration again and acts on it, or says that this takes a
+    /// new start.
+    fn reload(&mut self) -> ControlFlow<()> {
         match settings(&self.options) {
-            Ok((mut config, warnings)) => {
+            Ok((config, warnings)) => {
+                let anew = config.restart_for(&self.config);
+                if !anew.is_empty() {
+                    log::info!("starting anew for changed options: {}", anew.join(", "));
+                    return ControlFlow::Break(());
+                }
                 warnings.iter().for_each(|warning| log::warn!("{warning}"));
-                let changed = config.keep_fixed(&self.config);
-                self.complaints = changed
-                    .map(|option| {
-                        format!("option '{option}' takes effect when the service is restarted")
-                    })
-                    .collect();
-                self.complaints.iter().for_each(|complaint| log::warn!("{complaint}"));
+                self.complaints.clear();
                 log::set_max_level(config.log_level);
                 self.config = config;
                 self.configure();
+                if let Some(firewall) = &mut self.firewall {
+                    firewall.configure(&self.config);
+                }
                 log::info!("configuration read again; flows kept");
             }
             Err(error) => {
@@ -301,6 +352,7 @@ impl Daemon {
                     .for_each(|line| log::error!("{line}; the last good configuration stays"));
             }
         }
+        ControlFlow::Continue(())
     }
 
     /// Tells the packet paths the settings and what to tell of.
@@ -346,6 +398,14 @@ impl Daemon {
             direction::absent(&self.config.device)
                 .map(|name| format!("device {name} does not exist")),
         );
+        errors.extend(
+            self.config.absent.iter().map(|name| format!("network {name} has no device now")),
+        );
+        let firewall = self.firewall.as_ref();
+        errors.extend(firewall.and_then(Firewall::error).map(str::to_string));
+        if firewall.is_none() && self.config.firewall != config::Firewall::None {
+            errors.push("firewall rules are not loaded; see the log of the start".into());
+        }
         let dropped: u32 = kernel.iter().map(KernelCounters::dropped).sum();
         if dropped > 0 {
             errors.push(format!("{dropped} packets passed unhelped: the queue was full"));
@@ -374,29 +434,6 @@ impl Daemon {
 fn kernel(paths: &[Snapshot]) -> Vec<KernelCounters> {
     let table = fs::read_to_string(KERNEL_TABLE).unwrap_or_default();
     paths.iter().map(|path| kernel_counters(&table, path.queue).unwrap_or_default()).collect()
-}
-
-/// `pemi check`: reads a file and explains.
-pub fn check(file: &std::path::Path, as_json: bool) -> Result<(), String> {
-    match config::load(file) {
-        Ok((config, warnings)) if as_json => {
-            println!("{}", json!({"ok": true, "warnings": warnings, "config": config.to_json()}));
-            Ok(())
-        }
-        Ok((config, warnings)) => {
-            println!("{}: OK", file.display());
-            warnings.iter().for_each(|warning| println!("warning: {warning}"));
-            if let Value::Object(options) = config.to_json() {
-                options.iter().for_each(|(name, value)| println!("  {name} = {value}"));
-            }
-            Ok(())
-        }
-        Err(error) if as_json => {
-            println!("{}", json!({"ok": false, "errors": error.lines(file)}));
-            Err(String::new())
-        }
-        Err(error) => Err(error.lines(file).join("\n")),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 use std::io;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Which buffer of a socket.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,29 @@ pub fn raw(family: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     }
     // SAFETY: a new descriptor that nobody else knows.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A netlink socket that never blocks and hears what is told to `group`.
+pub fn netlink(protocol: c_int, group: u32) -> io::Result<OwnedFd> {
+    let fd = raw(libc::AF_NETLINK, protocol)?;
+    // SAFETY: a plain C struct for which all zeroes is valid: the kernel chooses
+    // the address.
+    let mut address: libc::sockaddr_nl = unsafe { mem::zeroed() };
+    address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+    // Without an address of its own a socket hears nothing.
+    // SAFETY: a live struct and its length.
+    let result = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            mem::size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    set_option(fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, &[group])?;
+    Ok(fd)
 }
 
 /// Sets an option whose value is one or more 32-bit numbers.

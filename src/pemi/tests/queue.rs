@@ -2,6 +2,7 @@
 //! packets come twice, a hole is filled and hidden, and an end takes nothing
 //! along. How single packets fare is in `router.rs`.
 
+#[allow(dead_code, reason = "each test file uses a part of it")]
 mod lab;
 
 use std::fs;

@@ -1,6 +1,7 @@
 //! Copies on the way up: they reach the server as if from the client, also where
 //! the router translates addresses, and only if both directions are asked for.
 
+#[allow(dead_code, reason = "each test file uses a part of it")]
 mod lab;
 
 use std::io::ErrorKind;

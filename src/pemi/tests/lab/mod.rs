@@ -181,8 +181,12 @@ impl Daemon {
         }
     }
 
+    /// The process: `ip netns exec` has become the daemon, it does not fork.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: i32) {
-        // `ip netns exec` has become the daemon: it executes, it does not fork.
         // SAFETY: no pointers; the child has not been waited for.
         assert_eq!(unsafe { libc::kill(self.child.id().cast_signed(), signal) }, 0);
     }

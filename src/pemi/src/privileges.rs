@@ -1,0 +1,95 @@
+//! Giving up what root may do and the daemon need not.
+//!
+//! procd can start a service as another user, but gives it capabilities only
+//! inside a jail, which small routers lack. So the daemon, started as root, does
+//! it itself. What it keeps goes to its children too (`nft`).
+
+use std::ffi::{c_int, c_ulong};
+use std::fs;
+use std::io;
+
+/// CAP_NET_ADMIN (queue, marks, rules), CAP_NET_RAW (copies, probes), CAP_SYS_NICE
+/// (real-time priority). From the kernel's headers; not in every libc's.
+const KEPT: [c_int; 3] = [12, 13, 23];
+const LAST_CAPABILITY: c_int = 63;
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+
+/// Becomes `user` with those capabilities, for good. Without root there is
+/// nothing to give up but the right to get more.
+pub fn give_up(user: &str) -> io::Result<()> {
+    // SAFETY: no pointers; cannot fail.
+    if unsafe { libc::geteuid() } == 0 {
+        let accounts = fs::read_to_string("/etc/passwd")?;
+        let (uid, gid) = find(&accounts, user).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotFound, format!("/etc/passwd has no user '{user}'"))
+        })?;
+        become_user(uid, gid)?;
+    }
+    prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)
+}
+
+/// User and group of an account.
+fn find(accounts: &str, user: &str) -> Option<(u32, u32)> {
+    let mut fields = accounts
+        .lines()
+        .map(|line| line.split(':'))
+        .find_map(|mut fields| (fields.next() == Some(user)).then_some(fields))?;
+    Some((fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+fn become_user(uid: u32, gid: u32) -> io::Result<()> {
+    for capability in (0..=LAST_CAPABILITY).filter(|capability| !KEPT.contains(capability)) {
+        // The kernel knows fewer and says EINVAL to the others.
+        let _ = prctl(libc::PR_CAPBSET_DROP, capability as c_ulong, 0);
+    }
+    prctl(libc::PR_SET_KEEPCAPS, 1, 0)?;
+    // SAFETY: no groups are pointed to; no other thread runs yet.
+    done(unsafe { libc::setgroups(0, std::ptr::null()) })?;
+    // SAFETY: no pointers; no other thread runs yet.
+    done(unsafe { libc::setresgid(gid, gid, gid) })?;
+    // SAFETY: as above.
+    done(unsafe { libc::setresuid(uid, uid, uid) })?;
+    set_capabilities()?;
+    for capability in KEPT {
+        prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_RAISE as c_ulong, capability as c_ulong)?;
+    }
+    Ok(())
+}
+
+fn set_capabilities() -> io::Result<()> {
+    let kept = KEPT.iter().fold(0u32, |bits, capability| bits | 1 << capability);
+    // Version and process (this one), then effective, permitted, inheritable of
+    // capabilities 0 to 31 and of those from 32.
+    let header = [CAPABILITY_VERSION_3, 0];
+    let sets = [kept, kept, kept, 0, 0, 0];
+    // SAFETY: the two structs of capset(2) consist of 32-bit numbers in this
+    // order; both are live for the call.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
+    done(result as c_int)
+}
+
+fn prctl(what: c_int, a: c_ulong, b: c_ulong) -> io::Result<()> {
+    let zero: c_ulong = 0;
+    // SAFETY: none of the operations used here takes a pointer.
+    done(unsafe { libc::prctl(what, a, b, zero, zero) })
+}
+
+fn done(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accounts_are_found_by_their_whole_name() {
+        let accounts = "root:x:0:0:root:/root:/bin/ash\npemix:x:1:1::/:/bin/false\n\
+                        pemi:x:5443:5444:pemi:/var/run/pemi:/bin/false\nbad:x\n";
+        assert_eq!(find(accounts, "pemi"), Some((5443, 5444)));
+        assert_eq!(find(accounts, "root"), Some((0, 0)));
+        for absent in ["pem", "bad", ""] {
+            assert_eq!(find(accounts, absent), None);
+        }
+    }
+}

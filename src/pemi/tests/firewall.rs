@@ -1,0 +1,125 @@
+//! The daemon's own firewall table, and its rights. Rules with a queue need a
+//! kernel with nft_queue; they are loaded in the guests of `test/qemu`.
+
+#[allow(dead_code, reason = "each test file uses a part of it")]
+mod lab;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use lab::{Daemon, Net, PATIENCE};
+use serde_json::json;
+
+/// No network has a device: there is a table, but nothing is queued.
+const NOBODY: &str = r#"{"firewall": "nft", "network": ["lan"], "absent": ["lan"]}"#;
+
+fn nft(net: &Net, arguments: &str) -> Option<String> {
+    let output = Command::new("ip")
+        .args(["netns", "exec", &net.at("r"), "nft"])
+        .args(arguments.split(' '))
+        .output()
+        .unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+/// Which tables of ours there are.
+fn tables(net: &Net) -> Vec<String> {
+    let all = nft(net, "list tables").unwrap();
+    all.lines().filter(|line| line.ends_with(" pemi")).map(str::to_string).collect()
+}
+
+/// The table, once it is there.
+fn table(net: &Net) -> String {
+    let start = Instant::now();
+    loop {
+        if let Some(text) = nft(net, "list table inet pemi") {
+            return text;
+        }
+        assert!(start.elapsed() < PATIENCE, "no table");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn start(net: &Net, config: &str) -> Daemon {
+    let file = net.file("pemi.json");
+    fs::write(&file, config).unwrap();
+    net.start(&["--config", file.to_str().unwrap()])
+}
+
+#[test]
+fn the_table_comes_back_and_goes_with_the_daemon() {
+    let Some(net) = Net::new() else { return };
+    // What a killed daemon of the other mode has left behind.
+    nft(&net, "add table bridge pemi").unwrap();
+    let mut daemon = start(&net, NOBODY);
+    assert!(table(&net).contains("notrack"));
+    assert_eq!(tables(&net), ["table inet pemi"]);
+    let status = daemon.until(|_| true);
+    assert_eq!(status["errors"], json!(["network lan has no device now"]));
+
+    for removal in ["delete table inet pemi", "flush ruleset"] {
+        nft(&net, removal).unwrap();
+        table(&net);
+    }
+    // The tables of others are no business of ours.
+    nft(&net, "add table inet fw4").unwrap();
+    nft(&net, "delete table inet fw4").unwrap();
+
+    let marks = NOBODY.replace('{', r#"{"helped_mark": 256, "#);
+    fs::write(net.file("pemi.json"), marks).unwrap();
+    daemon.signal(libc::SIGHUP);
+    let start = Instant::now();
+    while !table(&net).contains("0xfffffeff") {
+        assert!(start.elapsed() < PATIENCE, "{}", table(&net));
+        thread::sleep(Duration::from_millis(20));
+    }
+
+    daemon.signal(libc::SIGTERM);
+    let (status, log) = daemon.end();
+    assert!(status.success(), "{log}");
+    assert_eq!(tables(&net), [] as [&str; 0]);
+    assert_eq!(log.matches("put back").count(), 2, "{log}");
+}
+
+#[test]
+fn root_is_given_up() {
+    let Some(net) = Net::new() else { return };
+    let file = net.file("pemi.json");
+    fs::write(&file, NOBODY).unwrap();
+    fs::set_permissions(file.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
+    let mut daemon = net.start(&["--config", file.to_str().unwrap(), "--user", "nobody"]);
+    // Loaded by a child without root's rights.
+    table(&net);
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.id())).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().map(str::to_string).collect::<Vec<_>>()
+    };
+    // CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_NICE: bits 12, 13 and 23.
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(field(set), ["0000000000803000"], "{set}");
+    }
+    assert_eq!(field("NoNewPrivs:"), ["1"]);
+    assert_eq!(field("Uid:"), ["65534"; 4]);
+    assert_eq!(field("Groups:"), [] as [&str; 0]);
+
+    // A new start needs no more rights than are left.
+    fs::write(&file, NOBODY.replace('{', r#"{"queues": 2, "#)).unwrap();
+    daemon.signal(libc::SIGHUP);
+    daemon.until(|status| status["queues"].as_array().is_some_and(|list| list.len() == 2));
+    table(&net);
+    daemon.signal(libc::SIGTERM);
+    let (status, log) = daemon.end();
+    assert!(status.success(), "{log}");
+    assert_eq!(tables(&net), [] as [&str; 0]);
+
+    let output = Command::new(env!("CARGO_BIN_EXE_pemi"))
+        .args(["run", "--user", "nobody-at-all"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("/etc/passwd has no user 'nobody-at-all'"), "{text}");
+}
