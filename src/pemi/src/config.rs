@@ -257,7 +257,8 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
     let mut config = Config::default();
     let mut reader =
         Reader { object: &object, section: "", problems: Vec::new(), known: Vec::new() };
-    reader.ignore("enabled");
+    // For the init script, which starts no daemon without it.
+    reader.switch("enabled", &mut true);
     reader.names("network", &mut config.network);
     reader.names("absent", &mut config.absent);
     reader.names("device", &mut config.device);
@@ -552,6 +553,7 @@ mod tests {
             (r#"{"cache_kib":-1}"#, "cache_kib", "64 to 1048576"),
             (r#"{"max_flows":65537}"#, "max_flows", "16 to 65536"),
             (r#"{"resend_percent":101}"#, "resend_percent", "0 to 100"),
+            (r#"{"enabled":"maybe"}"#, "enabled", "on, off"),
             (r#"{"conceal":"perhaps"}"#, "conceal", "on, off"),
             (r#"{"conceal":2}"#, "conceal", "on, off"),
             (r#"{"release_s":1.5}"#, "release_s", "0 to 86400"),

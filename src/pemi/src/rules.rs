@@ -81,8 +81,11 @@ pub fn ruleset(config: &Config) -> String {
 /// that its ruleset includes after its table. Flow offloading would take the
 /// packets past every hook; it is the first rule of fw4's forward chain, so
 /// this one has to go before it. It gives the verdict that fw4's own next rule
-/// gives to packets of known connections.
+/// gives to packets of known connections. Bridged packets do not come by there.
 pub fn no_offload(config: &Config) -> String {
+    if config.mode == Mode::Bridged {
+        return String::new();
+    }
     let helped = config.helped_mark;
     format!(
         "insert rule inet fw4 forward ct mark & {helped:#010x} != 0 \
