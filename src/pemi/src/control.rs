@@ -12,13 +12,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use log::LevelFilter;
 use pemi_engine::Nanos;
 use serde_json::{Value, json};
 
-use crate::config::LEVELS;
-use crate::history;
 use crate::poll::{self, Interest};
+use crate::request::{Answer, INVALID_ARGUMENT, OK, Request};
 use crate::sched;
 
 /// Askers at a time.
@@ -29,70 +27,14 @@ const MAX_LINE: usize = 4096;
 const SILENCE: Duration = Duration::from_secs(30);
 /// For an answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Flows told unless asked for more, and at most.
-const FLOWS: u64 = 20;
-const MAX_FLOWS: u64 = 1000;
-
-/// Status codes, as on ubus.
-pub const OK: u32 = 0;
-/// `UBUS_STATUS_INVALID_ARGUMENT`.
-pub const INVALID_ARGUMENT: u32 = 2;
-/// `UBUS_STATUS_METHOD_NOT_FOUND`.
-pub const METHOD_NOT_FOUND: u32 = 3;
-
-/// What can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// All counters.
-    Status,
-    /// The flows with the most traffic.
-    Flows {
-        /// At most so many.
-        limit: usize,
-    },
-    /// The last seconds.
-    History {
-        /// So many.
-        seconds: usize,
-    },
-    /// Counters back to zero.
-    Reset,
-    /// Log more or less.
-    Log {
-        /// From now on.
-        level: LevelFilter,
-    },
-}
 
 /// Reads a request line; on error the code and what is wrong.
-pub fn request(line: &[u8]) -> Result<Request, (u32, String)> {
+fn request(line: &[u8]) -> Result<Request, (u32, String)> {
     let invalid = |what: String| (INVALID_ARGUMENT, what);
     let value: Value =
         serde_json::from_slice(line).map_err(|e| invalid(format!("not JSON: {e}")))?;
     let method = value["method"].as_str().ok_or_else(|| invalid("method is missing".into()))?;
-    let number = |name: &str, default: u64, most: u64| match &value[name] {
-        Value::Null => Ok(default as usize),
-        given => match given.as_u64().filter(|n| (1..=most).contains(n)) {
-            Some(n) => Ok(n as usize),
-            None => Err(invalid(format!("{name} {given} is not valid; allowed: 1 to {most}"))),
-        },
-    };
-    match method {
-        "status" => Ok(Request::Status),
-        "flows" => Ok(Request::Flows { limit: number("limit", FLOWS, MAX_FLOWS)? }),
-        "history" => {
-            Ok(Request::History { seconds: number("seconds", 120, history::SAMPLES as u64)? })
-        }
-        "reset" => Ok(Request::Reset),
-        "log" => match LEVELS.iter().find(|(name, _)| value["level"] == *name) {
-            Some((_, level)) => Ok(Request::Log { level: *level }),
-            None => Err(invalid(format!(
-                "level {} is not valid; allowed: error, warn, info, debug",
-                value["level"]
-            ))),
-        },
-        other => Err((METHOD_NOT_FOUND, format!("method '{other}' is not known"))),
-    }
+    Request::new(method, &value)
 }
 
 #[derive(Debug)]
@@ -150,7 +92,7 @@ impl Control {
 
     /// Serves whoever has something to say; `answer` gives the data for a
     /// request.
-    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Result<Value, (u32, String)>) {
+    pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Answer) {
         while let Ok((stream, _)) = self.listener.accept() {
             if self.clients.len() < MAX_CLIENTS && stream.set_nonblocking(true).is_ok() {
                 self.clients.push(Client { stream, line: Vec::new(), last: Instant::now() });
@@ -171,10 +113,7 @@ impl Drop for Control {
 
 impl Client {
     /// An error ends the connection.
-    fn serve(
-        &mut self,
-        answer: &mut impl FnMut(Request) -> Result<Value, (u32, String)>,
-    ) -> io::Result<()> {
+    fn serve(&mut self, answer: &mut impl FnMut(Request) -> Answer) -> io::Result<()> {
         let mut chunk = [0; 1024];
         loop {
             match self.stream.read(&mut chunk) {
@@ -223,10 +162,15 @@ impl Client {
 
 /// Asks the daemon at `path`.
 pub fn ask(path: &Path, request: &Value) -> Result<Value, String> {
-    let failed = |what: &str, error: io::Error| format!("{}: {what}: {error}", path.display());
-    let mut stream = UnixStream::connect(path).map_err(|e| {
+    let stream = UnixStream::connect(path).map_err(|e| {
         format!("{}: {e}; is the pemi service running? (service pemi status)", path.display())
     })?;
+    ask_on(stream, path, request)
+}
+
+/// Asks the daemon at the other end, which is that of `path`.
+pub fn ask_on(mut stream: UnixStream, path: &Path, request: &Value) -> Result<Value, String> {
+    let failed = |what: &str, error: io::Error| format!("{}: {what}: {error}", path.display());
     let patience = Some(Duration::from_secs(5));
     stream.set_read_timeout(patience).map_err(|e| failed("set-up", e))?;
     stream.set_write_timeout(patience).map_err(|e| failed("set-up", e))?;
@@ -253,6 +197,7 @@ pub fn ask(path: &Path, request: &Value) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::METHOD_NOT_FOUND;
     use std::io::{BufRead, BufReader};
     use std::os::unix::fs::PermissionsExt;
     use std::thread;
@@ -261,18 +206,10 @@ mod tests {
     fn requests() {
         assert_eq!(request(br#"{"method":"status"}"#), Ok(Request::Status));
         assert_eq!(request(br#"{"method":"flows","limit":5}"#), Ok(Request::Flows { limit: 5 }));
-        assert_eq!(request(br#"{"method":"history"}"#), Ok(Request::History { seconds: 120 }));
-        assert_eq!(
-            request(br#"{"method":"log","level":"warn"}"#),
-            Ok(Request::Log { level: LevelFilter::Warn })
-        );
         for (line, code, part) in [
             ("{", INVALID_ARGUMENT, "not JSON"),
             ("{}", INVALID_ARGUMENT, "method is missing"),
             (r#"{"method":"flows","limit":0}"#, INVALID_ARGUMENT, "1 to 1000"),
-            (r#"{"method":"flows","limit":"x"}"#, INVALID_ARGUMENT, "1 to 1000"),
-            (r#"{"method":"history","seconds":601}"#, INVALID_ARGUMENT, "1 to 600"),
-            (r#"{"method":"log","level":"loud"}"#, INVALID_ARGUMENT, "error, warn"),
             (r#"{"method":"reboot"}"#, METHOD_NOT_FOUND, "'reboot'"),
         ] {
             let (got, text) = request(line.as_bytes()).unwrap_err();

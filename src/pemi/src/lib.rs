@@ -18,6 +18,7 @@ pub mod poll;
 pub mod privileges;
 pub mod probe;
 pub mod replay;
+pub mod request;
 pub mod rules;
 pub mod run;
 pub mod sched;

@@ -18,12 +18,13 @@ use serde_json::{Value, json};
 
 use crate::cli::RunOptions;
 use crate::config::{self, Config, Mode};
-use crate::control::{Control, Request};
+use crate::control::Control;
 use crate::firewall::Firewall;
 use crate::history::History;
 use crate::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
 use crate::path::{Command, Path, Snapshot, Wanted};
 use crate::poll::{self, Interest, Waker};
+use crate::request::{Answer, Request};
 use crate::signals::{Signal, Signals};
 use crate::writer::Writer;
 use crate::{direction, logger, privileges, sched, status};
@@ -363,7 +364,7 @@ impl Daemon {
         }
     }
 
-    fn answer(&self, request: Request) -> Result<Value, (u32, String)> {
+    fn answer(&self, request: Request) -> Answer {
         match request {
             Request::Status => Ok(self.status()),
             Request::Flows { limit } => {

@@ -1,0 +1,118 @@
+//! What the daemon can be asked for, be it over the control socket or ubus.
+
+use log::LevelFilter;
+use serde_json::Value;
+
+use crate::config::LEVELS;
+use crate::history;
+
+/// Flows told unless asked for more, and at most.
+const FLOWS: u64 = 20;
+const MAX_FLOWS: u64 = 1000;
+
+/// Status codes, as on ubus.
+pub const OK: u32 = 0;
+/// `UBUS_STATUS_INVALID_ARGUMENT`.
+pub const INVALID_ARGUMENT: u32 = 2;
+/// `UBUS_STATUS_METHOD_NOT_FOUND`.
+pub const METHOD_NOT_FOUND: u32 = 3;
+
+/// The data asked for, or a status code and what is wrong.
+pub type Answer = Result<Value, (u32, String)>;
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// All counters.
+    Status,
+    /// The flows with the most traffic.
+    Flows {
+        /// At most so many.
+        limit: usize,
+    },
+    /// The last seconds.
+    History {
+        /// So many.
+        seconds: usize,
+    },
+    /// Counters back to zero.
+    Reset,
+    /// Log more or less.
+    Log {
+        /// From now on.
+        level: LevelFilter,
+    },
+}
+
+impl Request {
+    /// Reads the arguments of a method, members of an object; those it does not
+    /// know do not matter. On error the code and what is wrong.
+    pub fn new(method: &str, arguments: &Value) -> Result<Request, (u32, String)> {
+        let invalid = |what: String| (INVALID_ARGUMENT, what);
+        let number = |name: &str, default: u64, most: u64| match &arguments[name] {
+            Value::Null => Ok(default as usize),
+            given => match given.as_u64().filter(|n| (1..=most).contains(n)) {
+                Some(n) => Ok(n as usize),
+                None => Err(invalid(format!("{name} {given} is not valid; allowed: 1 to {most}"))),
+            },
+        };
+        match method {
+            "status" => Ok(Request::Status),
+            "flows" => Ok(Request::Flows { limit: number("limit", FLOWS, MAX_FLOWS)? }),
+            "history" => {
+                Ok(Request::History { seconds: number("seconds", 120, history::SAMPLES as u64)? })
+            }
+            "reset" => Ok(Request::Reset),
+            "log" => match LEVELS.iter().find(|(name, _)| arguments["level"] == *name) {
+                Some((_, level)) => Ok(Request::Log { level: *level }),
+                None => Err(invalid(format!(
+                    "level {} is not valid; allowed: error, warn, info, debug",
+                    arguments["level"]
+                ))),
+            },
+            other => Err((METHOD_NOT_FOUND, format!("method '{other}' is not known"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn methods_and_their_arguments() {
+        for (method, arguments, request) in [
+            ("status", json!({}), Request::Status),
+            ("status", json!({"ubus_rpc_session": "0000"}), Request::Status),
+            ("flows", json!({"limit": 5}), Request::Flows { limit: 5 }),
+            ("flows", json!({}), Request::Flows { limit: 20 }),
+            ("history", json!({"seconds": null}), Request::History { seconds: 120 }),
+            ("reset", json!({}), Request::Reset),
+            ("log", json!({"level": "warn"}), Request::Log { level: LevelFilter::Warn }),
+        ] {
+            assert_eq!(Request::new(method, &arguments), Ok(request), "{method} {arguments}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_allowed() {
+        for (method, arguments, code, part) in [
+            ("flows", json!({"limit": 0}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": -1}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": "x"}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": true}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": 5.0}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": [5]}), INVALID_ARGUMENT, "1 to 1000"),
+            ("history", json!({"seconds": 601}), INVALID_ARGUMENT, "1 to 600"),
+            ("log", json!({"level": "loud"}), INVALID_ARGUMENT, "error, warn"),
+            ("log", json!({"level": 3}), INVALID_ARGUMENT, "error, warn"),
+            ("log", json!({}), INVALID_ARGUMENT, "error, warn"),
+            ("reboot", json!({}), METHOD_NOT_FOUND, "'reboot'"),
+        ] {
+            let (got, text) = Request::new(method, &arguments).unwrap_err();
+            assert_eq!(got, code, "{method} {arguments}");
+            assert!(text.contains(part), "{method} {arguments}: {text}");
+        }
+    }
+}
