@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 
 /// Where the control socket is unless the configuration says otherwise.
 pub const CONTROL: &str = "/var/run/pemi/control.sock";
+/// Where ubusd's socket is on OpenWrt.
+pub const UBUS: &str = "/var/run/ubus/ubus.sock";
 
 /// How packets reach the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Config {
     pub log_level: LevelFilter,
     /// Path of the control socket.
     pub control: PathBuf,
+    /// Path of ubusd's socket; none: no object on ubus.
+    pub ubus: Option<PathBuf>,
     /// The helper for cooperating senders.
     pub sidekick: Sidekick,
 }
@@ -127,6 +131,7 @@ impl Default for Config {
             realtime_priority: 40,
             log_level: LevelFilter::Info,
             control: CONTROL.into(),
+            ubus: None,
             sidekick: Sidekick { enabled: false, port: 5103, interval: "2p".into(), threshold: 8 },
         }
     }
@@ -158,6 +163,7 @@ impl Config {
             ("firewall", self.firewall != running.firewall),
             ("realtime_priority", self.realtime_priority != running.realtime_priority),
             ("control", self.control != running.control),
+            ("ubus", self.ubus != running.ubus),
         ]
         .into_iter()
         .filter_map(|(option, changed)| changed.then_some(option))
@@ -178,7 +184,7 @@ impl Config {
             "firewall": if self.firewall == Firewall::Nft { "nft" } else { "none" },
             "realtime_priority": self.realtime_priority,
             "log_level": self.log_level.as_str().to_ascii_lowercase(),
-            "control": self.control,
+            "control": self.control, "ubus": self.ubus,
             "sidekick": {
                 "enabled": self.sidekick.enabled, "port": self.sidekick.port,
                 "interval": self.sidekick.interval, "threshold": self.sidekick.threshold,
@@ -285,6 +291,7 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
     reader.number("realtime_priority", &mut config.realtime_priority, 0, 98);
     reader.choice("log_level", &mut config.log_level, LEVELS);
     reader.path("control", &mut config.control);
+    reader.path_or_none("ubus", &mut config.ubus);
     reader.ignore("sidekick");
     let (mut problems, mut warnings) = reader.finish();
     if u32::from(config.queue) + u32::from(config.queues) > 65_536 {
@@ -464,6 +471,17 @@ impl Reader<'_> {
         }
     }
 
+    /// Empty means none.
+    fn path_or_none(&mut self, name: &'static str, into: &mut Option<PathBuf>) {
+        let mut path = PathBuf::new();
+        if self.object.get(name).is_some_and(|value| value != "") {
+            self.path(name, &mut path);
+        } else {
+            self.ignore(name);
+        }
+        *into = (path != Path::new("")).then_some(path);
+    }
+
     fn interval(&mut self, name: &'static str, into: &mut String) {
         let Some(value) = self.get(name) else { return };
         let count = |text: &str, unit| {
@@ -572,6 +590,7 @@ mod tests {
             (r#"{"helped_mark":"0x20000000"}"#, "helped_mark", "bits that mark, 0x20000000"),
             (r#"{"log_level":"loud"}"#, "log_level", "error, warn, info, debug"),
             (r#"{"control":"relative"}"#, "control", "absolute path"),
+            (r#"{"ubus":"relative"}"#, "ubus", "absolute path"),
             (r#"{"realtime_priority":99}"#, "realtime_priority", "0 to 98"),
             (r#"{"mark":0}"#, "mark", "1 to 4294967295"),
             (r#"{"mark":"0x30000000"}"#, "bypass_mark", "bits that mark, 0x30000000"),
@@ -610,6 +629,17 @@ mod tests {
         let (config, _) = parse(r#"{"direction":"both"}"#).unwrap();
         assert!(config.engine(false).both_directions);
         assert_eq!(config.to_json()["direction"], "both");
+    }
+
+    #[test]
+    fn ubus_only_if_asked_for() {
+        assert_eq!(parse("{}").unwrap().0.ubus, None);
+        for none in [r#"{"ubus":""}"#, r#"{"ubus":null}"#] {
+            assert_eq!(parse(none), Ok((Config::default(), vec![])));
+        }
+        let (config, warnings) = parse(r#"{"ubus":"/var/run/ubus/ubus.sock"}"#).unwrap();
+        assert_eq!((config.ubus.as_deref(), warnings.len()), (Some(Path::new(UBUS)), 0));
+        assert_eq!(config.to_json()["ubus"], UBUS);
     }
 
     #[test]

@@ -26,5 +26,6 @@ pub mod show;
 pub mod signals;
 pub mod socket;
 pub mod status;
+pub mod ubus;
 pub mod udp;
 pub mod writer;

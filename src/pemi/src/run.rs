@@ -26,6 +26,7 @@ use crate::path::{Command, Path, Snapshot, Wanted};
 use crate::poll::{self, Interest, Waker};
 use crate::request::{Answer, Request};
 use crate::signals::{Signal, Signals};
+use crate::ubus::Ubus;
 use crate::writer::Writer;
 use crate::{direction, logger, privileges, sched, status};
 
@@ -261,10 +262,13 @@ impl Daemon {
     ) -> Result<End, String> {
         let second = Duration::from_secs(1);
         let mut next = Instant::now() + second;
+        let mut ubus = Ubus::new(self.config.ubus.as_deref());
+        ubus.tick();
         loop {
             let mut interests = vec![Interest::read(signals), Interest::read(ended)];
             interests.extend(self.firewall.as_ref().map(Interest::read));
             interests.extend(control.descriptors().map(|fd| Interest::read(&fd.as_fd())));
+            interests.extend(ubus.interest());
             let due = self.firewall.as_ref().and_then(Firewall::due).unwrap_or(next);
             let wait = next.min(due).saturating_duration_since(Instant::now());
             poll::wait(&mut interests, Some(wait.as_nanos() as Nanos))
@@ -288,6 +292,7 @@ impl Daemon {
                 firewall.work();
             }
             control.serve(|request| self.answer(request));
+            ubus.serve(|request| self.answer(request));
             if Instant::now() >= next {
                 next += second;
                 if next < Instant::now() {
@@ -295,6 +300,7 @@ impl Daemon {
                     next = Instant::now() + second;
                 }
                 self.tick();
+                ubus.tick();
             }
         }
     }

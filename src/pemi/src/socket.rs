@@ -5,6 +5,9 @@ use std::io;
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 /// Which buffer of a socket.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +20,11 @@ pub enum Buffer {
 
 /// A raw socket that never blocks.
 pub fn raw(family: c_int, protocol: c_int) -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    new(family, libc::SOCK_RAW, protocol)
+}
+
+fn new(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
+    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no pointers; the result is checked.
     let fd = unsafe { libc::socket(family, kind, protocol) };
     if fd < 0 {
@@ -25,6 +32,32 @@ pub fn raw(family: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     }
     // SAFETY: a new descriptor that nobody else knows.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A stream to the socket at `path` that never blocks, not even when the other
+/// side has stopped accepting: that is an error.
+pub fn connect(path: &Path) -> io::Result<UnixStream> {
+    let fd = new(libc::AF_UNIX, libc::SOCK_STREAM, 0)?;
+    // SAFETY: a plain C struct for which all zeroes is valid.
+    let mut address: libc::sockaddr_un = unsafe { mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let bytes = path.as_os_str().as_bytes();
+    // The last byte of the path stays zero.
+    if bytes.len() >= address.sun_path.len() || bytes.contains(&0) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (into, byte) in address.sun_path.iter_mut().zip(bytes) {
+        *into = *byte as libc::c_char;
+    }
+    // SAFETY: the address is live, the length is its own.
+    let result = unsafe {
+        libc::connect(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            mem::size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(fd.into()) }
 }
 
 /// A netlink socket that never blocks and hears what is told to `group`.
