@@ -6,7 +6,7 @@ use lexopt::prelude::*;
 use log::LevelFilter;
 
 use crate::check;
-use crate::config::{CONTROL, Config, DIRECTIONS, LEVELS, Repaired};
+use crate::config::{CONTROL, Config, DIRECTIONS, LEVELS, Repaired, UBUS};
 use crate::replay::options;
 
 /// What `pemi help` prints.
@@ -40,9 +40,13 @@ Options of run; they win over the file:
   --no-conceal         repair, but hold nothing back
   --log-level LEVEL    error, warn, info, debug
   --events FILE        every inference as a line of JSON
-  --control PATH       control socket (also of status, flows, history)
+  --control PATH       control socket
+  --ubus PATH          publish the object pemi through ubusd's socket
   --user NAME          started as root, become this user and keep CAP_NET_ADMIN,
                        CAP_NET_RAW and CAP_SYS_NICE
+
+status, flows and history ask through the control socket or, where that cannot
+be connected, through ubus; --control PATH or --ubus PATH: through that one.
 ";
 
 /// Options of `pemi run`.
@@ -67,6 +71,7 @@ pub struct RunOptions {
     direction: Option<Repaired>,
     no_conceal: bool,
     control: Option<PathBuf>,
+    ubus: Option<PathBuf>,
 }
 
 impl RunOptions {
@@ -86,6 +91,9 @@ impl RunOptions {
         set(&mut config.direction, &self.direction);
         set(&mut config.log_level, &self.log_level);
         set(&mut config.control, &self.control);
+        if self.ubus.is_some() {
+            config.ubus.clone_from(&self.ubus);
+        }
         if !self.port.is_empty() {
             config.port = self.port.clone();
         }
@@ -107,13 +115,22 @@ pub enum Question {
     History(u64),
 }
 
+/// Where the daemon can be asked; the first that can be connected counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sockets {
+    /// Its control socket.
+    pub control: Option<PathBuf>,
+    /// ubusd's socket.
+    pub ubus: Option<PathBuf>,
+}
+
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Be the daemon.
     Run(RunOptions),
-    /// Ask the daemon at a socket; answer in JSON or for people.
-    Ask(Question, PathBuf, bool),
+    /// Ask the daemon; answer in JSON or for people.
+    Ask(Question, Sockets, bool),
     /// Read a configuration.
     Check(check::Options),
     /// Print the firewall rules for a configuration, or the one for fw4.
@@ -156,6 +173,7 @@ fn run(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("events") => options.events = Some(parser.value()?.into()),
             Long("control") => options.control = Some(parser.value()?.into()),
             Long("user") => options.user = Some(parser.value()?.string()?),
+            Long("ubus") => options.ubus = Some(parser.value()?.into()),
             Long("device") => options.device.push(parser.value()?.string()?),
             Long("port") => options.port.push(number(&mut parser, "--port", 1, 65_535)?),
             Long("queue") => options.queue = Some(number(&mut parser, "--queue", 0, 65_535)?),
@@ -191,11 +209,12 @@ fn ask(name: &str, mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
         "flows" => Question::Flows(20),
         _ => Question::History(120),
     };
-    let (mut control, mut json) = (PathBuf::from(CONTROL), false);
+    let (mut control, mut ubus, mut json) = (None, None, false);
     while let Some(arg) = parser.next()? {
         match (arg, &mut question) {
             (Long("json"), _) => json = true,
-            (Long("control"), _) => control = parser.value()?.into(),
+            (Long("control"), _) => control = Some(parser.value()?.into()),
+            (Long("ubus"), _) => ubus = Some(parser.value()?.into()),
             (Long("limit"), Question::Flows(limit)) => {
                 *limit = number(&mut parser, "--limit", 1, 1000)?
             }
@@ -205,7 +224,11 @@ fn ask(name: &str, mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
             (other, _) => return Err(other.unexpected()),
         }
     }
-    Ok(Command::Ask(question, control, json))
+    // Who names one does not want to hear of another daemon through the other.
+    if control.is_none() && ubus.is_none() {
+        (control, ubus) = (Some(CONTROL.into()), Some(UBUS.into()));
+    }
+    Ok(Command::Ask(question, Sockets { control, ubus }, json))
 }
 
 fn check(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -278,7 +301,7 @@ mod tests {
     #[test]
     fn flags_win_over_the_file() {
         let args = "run --queue 7 --port 4433 --port 443 --no-conceal --log-level debug --release-s 0 \
-             --direction both";
+             --direction both --ubus /u";
         let Command::Run(options) = parse(args.split(' ')).unwrap() else { panic!() };
         let mut config = Config { queue: 1, cache_kib: 99, ..Config::default() };
         options.apply(&mut config);
@@ -286,20 +309,27 @@ mod tests {
         assert_eq!(config.port, [4433, 443]);
         assert_eq!((config.log_level, config.release_s), (LevelFilter::Debug, 0));
         assert_eq!(config.direction, Repaired::Both);
+        assert_eq!(config.ubus, Some("/u".into()));
     }
 
     #[test]
     fn questions() {
+        let path = |path: &str| (!path.is_empty()).then(|| path.into());
+        let sockets = |control, ubus| Sockets { control: path(control), ubus: path(ubus) };
         assert_eq!(
             parse(["flows", "--limit", "3", "--json"]).unwrap(),
-            Command::Ask(Question::Flows(3), CONTROL.into(), true)
-        );
-        assert_eq!(
-            parse(["history", "--control", "/x"]).unwrap(),
-            Command::Ask(Question::History(120), "/x".into(), false)
+            Command::Ask(Question::Flows(3), sockets(CONTROL, UBUS), true)
         );
         let options = check::Options { file: "f".into(), ..check::Options::default() };
         assert_eq!(parse(["check", "--config", "f"]).unwrap(), Command::Check(options));
+        for (args, of) in [
+            ("history --control /x", sockets("/x", "")),
+            ("history --ubus /y", sockets("", "/y")),
+            ("history --ubus /y --control /x", sockets("/x", "/y")),
+        ] {
+            let asked = Command::Ask(Question::History(120), of, false);
+            assert_eq!(parse(args.split(' ')).unwrap(), asked);
+        }
         assert_eq!(parse(["--version"]).unwrap(), Command::Version);
         assert_eq!(parse([] as [&str; 0]).unwrap(), Command::Help(HELP));
     }

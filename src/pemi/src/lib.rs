@@ -1,6 +1,7 @@
 //! The daemon and command line of PEMI. All I/O lives here; what to do with the
 //! packets is the business of [`pemi_engine`].
 
+pub mod ask;
 pub mod check;
 pub mod cli;
 pub mod clock;

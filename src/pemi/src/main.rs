@@ -4,14 +4,13 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use pemi::cli::{self, Command, Question};
-use pemi::{check, config, control, replay, rules, run, show};
-use serde_json::json;
+use pemi::cli::{self, Command, Question, Sockets};
+use pemi::{ask, check, config, replay, rules, run, show};
 
 fn main() -> ExitCode {
     let result = match cli::parse(std::env::args_os().skip(1)) {
         Ok(Command::Run(options)) => run::run(options),
-        Ok(Command::Ask(question, path, as_json)) => ask(question, &path, as_json),
+        Ok(Command::Ask(question, sockets, as_json)) => tell(question, &sockets, as_json),
         Ok(Command::Check(options)) => check::run(&options),
         Ok(Command::Rules(file, fw4)) => print_rules(&file, fw4),
         Ok(Command::Replay(options)) => replay::run(&options, &mut std::io::stdout()),
@@ -37,13 +36,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn ask(question: Question, path: &Path, as_json: bool) -> Result<(), String> {
-    let request = match question {
-        Question::Status => json!({"method": "status"}),
-        Question::Flows(limit) => json!({"method": "flows", "limit": limit}),
-        Question::History(seconds) => json!({"method": "history", "seconds": seconds}),
+fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), String> {
+    let (method, argument) = match question {
+        Question::Status => ("status", None),
+        Question::Flows(limit) => ("flows", Some(("limit", limit))),
+        Question::History(seconds) => ("history", Some(("seconds", seconds))),
     };
-    let answer = control::ask(path, &request)?;
+    let answer = ask::ask(sockets, method, argument)?;
     match question {
         _ if as_json => print(&format!("{answer}\n")),
         Question::Status => print(&show::status(&answer)),
