@@ -268,8 +268,11 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
     reader.names("network", &mut config.network);
     reader.names("absent", &mut config.absent);
     reader.names("device", &mut config.device);
-    // The list may be called by its plural, too.
-    reader.names("devices", &mut config.device);
+    // Of the networks, as the init script has found them.
+    let mut found = Vec::new();
+    reader.names("devices", &mut found);
+    found.retain(|name| !config.device.contains(name));
+    config.device.append(&mut found);
     reader.ports("port", &mut config.port);
     reader.choice(
         "mode",
@@ -561,6 +564,8 @@ mod tests {
         assert_eq!(parse("{}"), Ok((Config::default(), vec![])));
         assert_eq!(parse(r#"{"device":""}"#), Ok((Config::default(), vec![])));
         assert_eq!(parse(r#"{"device":"eth0 eth1"}"#).unwrap().0.device, ["eth0", "eth1"]);
+        let (config, _) = parse(r#"{"device":"eth0","devices":"br-lan eth0"}"#).unwrap();
+        assert_eq!(config.device, ["eth0", "br-lan"]);
     }
 
     #[test]
