@@ -4,35 +4,70 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
+use crate::bridge::{Bridge, Header};
+use crate::config::Mode;
 use crate::socket::{self, Buffer};
 
 const SEND_BUFFER: u32 = 1 << 20;
 /// Not in every libc's headers.
 const IPV6_HDRINCL: libc::c_int = 36;
 
-/// Raw sockets whose packets carry the mark that our firewall rules look for.
+/// The way out for copies.
 #[derive(Debug)]
 pub struct Injector {
-    v4: OwnedFd,
-    /// Absent where the kernel has no IPv6.
-    v6: Option<OwnedFd>,
+    way: Way,
     errors: u32,
+}
+
+#[derive(Debug)]
+enum Way {
+    /// Raw sockets whose packets carry the mark that our firewall rules look for.
+    Routed {
+        v4: OwnedFd,
+        /// Absent where the kernel has no IPv6.
+        v6: Option<OwnedFd>,
+    },
+    Bridged(Bridge),
 }
 
 impl Injector {
     /// Opens the sockets.
-    pub fn open(mark: u32) -> io::Result<Injector> {
-        let v4 = open(libc::AF_INET, mark, libc::IPPROTO_IP, libc::IP_HDRINCL)?;
-        let v6 = open(libc::AF_INET6, mark, libc::IPPROTO_IPV6, IPV6_HDRINCL).ok();
-        Ok(Injector { v4, v6, errors: 0 })
+    pub fn open(mode: Mode, mark: u32) -> io::Result<Injector> {
+        let way = match mode {
+            Mode::Routed => Way::Routed {
+                v4: open(libc::AF_INET, mark, libc::IPPROTO_IP, libc::IP_HDRINCL)?,
+                v6: open(libc::AF_INET6, mark, libc::IPPROTO_IPV6, IPV6_HDRINCL).ok(),
+            },
+            Mode::Bridged => {
+                let bridge = Bridge::open()?;
+                socket::set_buffer(bridge.socket().as_fd(), Buffer::Send, SEND_BUFFER);
+                Way::Bridged(bridge)
+            }
+        };
+        Ok(Injector { way, errors: 0 })
+    }
+
+    /// A packet that may have to be sent again has this header, and leaves by
+    /// this port of the bridge. Where packets are routed the kernel knows.
+    pub fn learn(&mut self, packet: &[u8], port: u32, header: Option<Header>) {
+        if let (Way::Bridged(bridge), Some(header)) = (&mut self.way, header)
+            && let Some(to) = destination(packet)
+        {
+            bridge.learn(to, port, header);
+        }
     }
 
     /// Sends one packet, at once or not at all: a copy that would have to wait
     /// for room comes too late to help. Failures are counted.
     pub fn send(&mut self, packet: &[u8]) {
-        let sent = match (destination(packet), &self.v6) {
-            (Some(to @ IpAddr::V4(_)), _) => socket::send_to(self.v4.as_fd(), packet, to).is_ok(),
-            (Some(to @ IpAddr::V6(_)), Some(v6)) => socket::send_to(v6.as_fd(), packet, to).is_ok(),
+        let sent = match (destination(packet), &mut self.way) {
+            (Some(to @ IpAddr::V4(_)), Way::Routed { v4, .. }) => {
+                socket::send_to(v4.as_fd(), packet, to).is_ok()
+            }
+            (Some(to @ IpAddr::V6(_)), Way::Routed { v6: Some(v6), .. }) => {
+                socket::send_to(v6.as_fd(), packet, to).is_ok()
+            }
+            (Some(to), Way::Bridged(bridge)) => bridge.send(to, packet),
             _ => false,
         };
         if !sent {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
 
 use log::LevelFilter;
-use pemi_engine::{Action, Engines, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
+use pemi_engine::{Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
 
 use crate::clock::now;
-use crate::config::Config;
+use crate::config::{Config, Mode, Repaired};
 use crate::direction::Classifier;
 use crate::inject::Injector;
 use crate::nfqueue::message::{self, CHECKSUM_NOT_READY, GSO, Message, Packet};
@@ -92,6 +92,9 @@ pub struct Path {
     engine: Engines,
     classifier: Classifier,
     injector: Injector,
+    bridged: bool,
+    /// Packets up may have to be sent again, too.
+    both: bool,
     prober: Prober,
     commands: Receiver<Command>,
     waker: Arc<Waker>,
@@ -126,7 +129,9 @@ impl Path {
             verdicts: Verdicts::new(),
             engine: Engines::new(config.engine(wanted.any()), seed),
             classifier: Classifier::new(&config.device, &config.port, now()),
-            injector: Injector::open(config.mark)?,
+            injector: Injector::open(config.mode, config.mark)?,
+            bridged: config.mode == Mode::Bridged,
+            both: config.direction == Repaired::Both,
             prober: Prober::open(config.mark)?,
             commands,
             waker,
@@ -198,6 +203,7 @@ impl Path {
                     self.engine.set_config(now(), config.engine(wanted.any()));
                     self.classifier = Classifier::new(&config.device, &config.port, now());
                     self.bypass_mark = config.bypass_mark;
+                    self.both = config.direction == Repaired::Both;
                     self.act()?;
                 }
                 Command::Snapshot(to) => {
@@ -265,7 +271,12 @@ impl Path {
         let bytes = &mut self.inbox.datagram(index)[packet.payload.clone()];
         let found = udp::find(bytes);
         let ports = found.as_ref().map(|datagram| datagram.ports);
-        let direction = self.classifier.direction(packet.indev, packet.outdev, ports, arrived);
+        let (from, to) = match (self.bridged, packet.ports) {
+            // Clients and WAN may be on one bridge: its ports tell.
+            (true, (from, to)) if from != 0 && to != 0 => (from, to),
+            _ => (packet.indev, packet.outdev),
+        };
+        let direction = self.classifier.direction(from, to, ports, arrived);
         let whole = !packet.truncated && packet.info & GSO == 0;
         let (Some(direction), true) = (direction, whole) else {
             self.unseen += 1;
@@ -276,6 +287,9 @@ impl Path {
         {
             // The copy has to be complete: no hardware will touch it.
             udp::fill_checksum(bytes, datagram);
+        }
+        if self.bridged && (self.both || direction == Direction::Down) {
+            self.injector.learn(bytes, to, packet.header);
         }
         match self.engine.on_packet(arrived, direction, bytes, Handle(packet.id)) {
             Verdict::Forward => self.verdicts.accept(&self.queue, packet.id, None)?,
@@ -368,7 +382,7 @@ fn largest(flows: impl Iterator<Item = FlowInfo>, limit: usize) -> Vec<FlowInfo>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pemi_engine::{Direction, EventKind, FlowState, Time};
+    use pemi_engine::{EventKind, FlowState, Time};
 
     #[test]
     fn the_largest_flows_are_found() {

@@ -84,9 +84,6 @@ pub fn run(options: RunOptions) -> Result<(), String> {
     let (config, warnings) = settings(&options)?;
     logger::init(config.log_level);
     warnings.iter().for_each(|warning| log::warn!("{warning}"));
-    if config.mode == Mode::Bridged {
-        return Err("option 'mode': bridged is not yet supported; use routed".into());
-    }
     if let Some(user) = &options.user {
         privileges::give_up(user).map_err(|e| format!("--user {user}: {e}"))?;
     }

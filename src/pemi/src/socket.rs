@@ -148,6 +148,26 @@ pub fn send_to(fd: BorrowedFd<'_>, data: &[u8], to: IpAddr) -> io::Result<()> {
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Sends a frame, header and all, out of an interface.
+pub fn send_frame(fd: BorrowedFd<'_>, frame: &[u8], interface: u32) -> io::Result<()> {
+    // SAFETY: a plain C struct for which all zeroes is valid.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as libc::c_ushort;
+    address.sll_ifindex = interface.cast_signed();
+    // SAFETY: data and address are live for the call, the lengths are theirs.
+    let sent = unsafe {
+        libc::sendto(
+            fd.as_raw_fd(),
+            frame.as_ptr().cast(),
+            frame.len(),
+            libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            (&raw const address).cast(),
+            mem::size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Takes one datagram and tells its sender; does not wait.
 pub fn receive_from(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, IpAddr)> {
     // SAFETY: a plain C struct for which all zeroes is valid.

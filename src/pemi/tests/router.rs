@@ -11,6 +11,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use lab::{ENDS, Net, PATIENCE, PORT, QUEUE};
+use pemi::bridge::Header;
+use pemi::config::Mode;
 use pemi::inject::Injector;
 use pemi::poll::{self, Interest};
 use pemi::probe::{Prober, Reply};
@@ -161,6 +163,8 @@ fn whole_packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
             packet[2..4].copy_from_slice(&(20 + len).to_be_bytes());
             packet.extend(from.octets());
             packet.extend(to.octets());
+            let checksum = udp::checksum(&packet);
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
             packet
         }
         (IpAddr::V6(from), IpAddr::V6(to)) => {
@@ -185,7 +189,7 @@ fn whole_packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
 #[test]
 fn copies_arrive_as_if_from_the_server() {
     let Some(net) = Net::new() else { return };
-    let mut injector = net.inside("r", || Injector::open(0x2000_0000).unwrap());
+    let mut injector = net.inside("r", || Injector::open(Mode::Routed, 0x2000_0000).unwrap());
     for (client, server) in ENDS {
         let client = socket(&net, "c", client, 50000);
         let server = SocketAddr::new(server.parse().unwrap(), PORT);
@@ -209,6 +213,43 @@ fn copies_arrive_as_if_from_the_server() {
         b"there is no way",
     ));
     assert_eq!(injector.errors(), 1);
+}
+
+#[test]
+fn copies_on_a_bridge_leave_by_the_port_of_their_originals() {
+    let Some(net) = Net::new() else { return };
+    let (mut injector, port) = net.inside("r", || {
+        let port = pemi::socket::interface_index(c"lan0").unwrap();
+        (Injector::open(Mode::Bridged, 0x2000_0000).unwrap(), port)
+    });
+    let output = Command::new("ip").args(["-n", &net.at("c"), "-o", "link"]).output().unwrap();
+    let links = String::from_utf8(output.stdout).unwrap();
+    let link = links.lines().find(|line| line.contains("eth0")).unwrap();
+    let mac = link.split("link/ether ").nth(1).unwrap().split(' ').next().unwrap();
+    let mac: Vec<u8> = mac.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    for ((client, server), kind) in ENDS.into_iter().zip([[8, 0], [0x86, 0xdd]]) {
+        let client = socket(&net, "c", client, 50000);
+        let server = SocketAddr::new(server.parse().unwrap(), PORT);
+        let payload = payload_of(1200);
+        let packet = whole_packet(server, client.local_addr().unwrap(), &payload);
+        // Nobody knows the way yet.
+        let errors = injector.errors();
+        injector.send(&packet);
+        assert_eq!(injector.errors(), errors + 1);
+        let header = [&mac[..], &[2, 0, 0, 0, 0, 1], &kind].concat();
+        injector.learn(&packet, port, Header::new(&header));
+        let start = Instant::now();
+        let mut buffer = [0; 2048];
+        let (len, sender) = loop {
+            injector.send(&packet);
+            match client.recv_from(&mut buffer) {
+                Ok(got) => break got,
+                Err(_) => assert!(start.elapsed() < PATIENCE, "no copy arrives"),
+            }
+        };
+        assert_eq!((sender, &buffer[..len]), (server, &payload[..]));
+        assert_eq!(injector.errors(), errors + 1);
+    }
 }
 
 #[test]

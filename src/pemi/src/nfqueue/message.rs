@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::bridge::Header;
+
 const NETLINK_HEADER: usize = 16;
 const NFNETLINK_HEADER: usize = 4;
 const ATTRIBUTE_HEADER: usize = 4;
@@ -36,6 +38,10 @@ pub struct Packet {
     pub indev: u32,
     /// Index of the interface it is to leave by, or 0.
     pub outdev: u32,
+    /// Where these are bridges, the indexes of the ports, or 0.
+    pub ports: (u32, u32),
+    /// On a bridge, the link-layer header.
+    pub header: Option<Header>,
     /// [`CHECKSUM_NOT_READY`], [`GSO`].
     pub info: u32,
     /// Not the whole packet was copied.
@@ -66,15 +72,11 @@ pub fn next(buffer: &[u8], at: usize) -> Option<(Message, usize)> {
 
 /// Reads the attributes from `at` to the end. A packet without a header
 /// cannot be answered, so it is none.
-fn packet(buffer: &[u8], mut at: usize) -> Option<Packet> {
+fn packet(buffer: &[u8], at: usize) -> Option<Packet> {
     let mut packet = Packet::default();
     let mut named = false;
-    while let Some(len) = u16_at(buffer, at) {
-        let (kind, len) = (i32::from(u16_at(buffer, at + 2)? & ATTRIBUTE_TYPE), usize::from(len));
-        let data = at + ATTRIBUTE_HEADER..at.checked_add(len)?;
-        if len < ATTRIBUTE_HEADER || data.end > buffer.len() {
-            break;
-        }
+    let mut tag = None;
+    for (kind, data) in attributes(buffer, at) {
         let value = &buffer[data.clone()];
         match kind {
             libc::NFQA_PACKET_HDR => {
@@ -84,14 +86,43 @@ fn packet(buffer: &[u8], mut at: usize) -> Option<Packet> {
             libc::NFQA_MARK => packet.mark = be32(value)?,
             libc::NFQA_IFINDEX_INDEV => packet.indev = be32(value)?,
             libc::NFQA_IFINDEX_OUTDEV => packet.outdev = be32(value)?,
+            libc::NFQA_IFINDEX_PHYSINDEV => packet.ports.0 = be32(value)?,
+            libc::NFQA_IFINDEX_PHYSOUTDEV => packet.ports.1 = be32(value)?,
             libc::NFQA_SKB_INFO => packet.info = be32(value)?,
             libc::NFQA_CAP_LEN => packet.truncated = true,
-            libc::NFQA_PAYLOAD => packet.payload = data.clone(),
+            libc::NFQA_PAYLOAD => packet.payload = data,
+            libc::NFQA_VLAN => tag = Some(vlan(value)?),
+            libc::NFQA_L2HDR => packet.header = Header::new(value),
             _ => {}
         }
-        at = align(data.end);
+    }
+    if let Some((protocol, control)) = tag {
+        packet.header = packet.header.and_then(|header| header.tagged(protocol, control));
     }
     named.then_some(packet)
+}
+
+/// The tag that the kernel keeps beside the packet: protocol and control bits.
+fn vlan(value: &[u8]) -> Option<(u16, u16)> {
+    let be16 = |wanted| {
+        let (_, data) = attributes(value, 0).find(|(kind, _)| *kind == wanted)?;
+        value[data].first_chunk().copied().map(u16::from_be_bytes)
+    };
+    Some((be16(libc::NFQA_VLAN_PROTO)?, be16(libc::NFQA_VLAN_TCI)?))
+}
+
+/// The attributes from `at` on: types, and where their values are.
+fn attributes(buffer: &[u8], mut at: usize) -> impl Iterator<Item = (i32, Range<usize>)> + '_ {
+    std::iter::from_fn(move || {
+        let len = usize::from(u16_at(buffer, at)?);
+        let kind = i32::from(u16_at(buffer, at + 2)? & ATTRIBUTE_TYPE);
+        let data = at + ATTRIBUTE_HEADER..at.checked_add(len)?;
+        if len < ATTRIBUTE_HEADER || data.end > buffer.len() {
+            return None;
+        }
+        at = align(data.end);
+        Some((kind, data))
+    })
 }
 
 fn align(offset: usize) -> usize {
@@ -163,6 +194,32 @@ mod tests {
         let (other, end) = next(&buffer, third).unwrap();
         assert_eq!(other, Message::Other);
         assert_eq!(next(&buffer, end), None);
+    }
+
+    #[test]
+    fn reads_what_bridges_add() {
+        let mut body = vec![7, 0, 0x15, 0x43];
+        attribute(&mut body, 1, &[0, 0, 0, 1, 8, 0, 1]);
+        attribute(&mut body, 7, &[0, 0, 0, 3]);
+        attribute(&mut body, 8, &[0, 0, 0, 4]);
+        let mut vlan = vec![];
+        attribute(&mut vlan, 2, &[0x20, 5]);
+        attribute(&mut vlan, 1, &[0x81, 0]);
+        attribute(&mut body, 19 | 0x8000, &vlan);
+        let ethernet: Vec<u8> = (1..=12).chain([0x08, 0]).collect();
+        attribute(&mut body, 20, &ethernet);
+        let buffer = message(0x0300, &body);
+        let (Message::Packet(packet), _) = next(&buffer, 0).unwrap() else { panic!("no packet") };
+        assert_eq!(packet.ports, (3, 4));
+        let header = packet.header.unwrap();
+        assert_eq!(header.bytes()[10..], [11, 12, 0x81, 0, 0x20, 5, 0x08, 0]);
+        for cut in 0..buffer.len() {
+            let mut short = buffer[..cut].to_vec();
+            if cut >= 16 {
+                short[..4].copy_from_slice(&(cut as u32).to_ne_bytes());
+                next(&short, 0);
+            }
+        }
     }
 
     #[test]
