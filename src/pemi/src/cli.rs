@@ -24,6 +24,8 @@ pemi repairs losses on the last hop of QUIC flows.
                                          that keeps helped flows from offloading
   pemi replay FILE [options]             what it would do to the packets of a
                                          capture; see pemi replay --help
+  pemi bench [--queue] [--seconds N]     what this machine can carry, as JSON; with
+                                         --queue through the kernel's queue, too
   pemi help, pemi --version
 
 Options of run; they win over the file:
@@ -135,6 +137,8 @@ pub enum Command {
     Check(check::Options),
     /// Print the firewall rules for a configuration, or the one for fw4.
     Rules(PathBuf, bool),
+    /// Measure: through the queue as well, for so many seconds.
+    Bench(bool, u64),
     /// Show the engine a capture.
     Replay(options::Options),
     /// Print this help.
@@ -159,6 +163,7 @@ pub fn parse(
         "status" | "flows" | "history" => ask(&name, parser),
         "check" => check(parser),
         "rules" => rules(parser),
+        "bench" => bench(parser),
         "replay" => options::parse(parser),
         "help" => Ok(Command::Help(HELP)),
         other => Err(format!("command '{other}' is not known; see pemi help").into()),
@@ -257,6 +262,18 @@ fn rules(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Rules(file.ok_or("--config FILE is missing")?, fw4))
+}
+
+fn bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut queue, mut seconds) = (false, 5);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("queue") => queue = true,
+            Long("seconds") => seconds = number(&mut parser, "--seconds", 1, 60)?,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Bench(queue, seconds))
 }
 
 /// The value of a flag that takes one of some words.

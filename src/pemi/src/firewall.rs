@@ -149,7 +149,7 @@ impl AsFd for Firewall {
 }
 
 /// Has `nft` carry out `text`; the error is what it says first.
-fn nft(text: &str) -> Result<(), String> {
+pub fn nft(text: &str) -> Result<(), String> {
     let failed = |error: io::Error| format!("{NFT}: {error}; is nftables installed?");
     let mut child = Command::new(NFT)
         .args(["-f", "-"])

@@ -2,6 +2,7 @@
 //! packets is the business of [`pemi_engine`].
 
 pub mod ask;
+pub mod bench;
 pub mod bridge;
 pub mod check;
 pub mod cli;

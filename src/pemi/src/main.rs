@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pemi::cli::{self, Command, Question, Sockets};
-use pemi::{ask, check, config, replay, rules, run, show};
+use pemi::{ask, bench, check, config, replay, rules, run, show};
 
 fn main() -> ExitCode {
     let result = match cli::parse(std::env::args_os().skip(1)) {
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         Ok(Command::Ask(question, sockets, as_json)) => tell(question, &sockets, as_json),
         Ok(Command::Check(options)) => check::run(&options),
         Ok(Command::Rules(file, fw4)) => print_rules(&file, fw4),
+        Ok(Command::Bench(queue, seconds)) => bench::run(queue, seconds),
         Ok(Command::Replay(options)) => replay::run(&options, &mut std::io::stdout()),
         Ok(Command::Help(text)) => {
             print(text);
