@@ -1,0 +1,91 @@
+"""Writes apk's binary format, ADB: a tree of values, then blocks of data.
+
+A value is a little-endian word, four bits of type above 28 bits of either the value
+itself or the place of a longer one. Objects and arrays are words one after another,
+the first telling how many. The format is described in apk-v3(5) of apk-tools.
+"""
+
+import struct
+
+SPECIAL, INT, INT32 = 0x0, 0x1, 0x2
+BLOB8, BLOB16, BLOB32 = 0x8, 0x9, 0xA
+ARRAY, OBJECT = 0xD, 0xE
+
+NULL = 0
+# A value's bits in its word, and what is too large for them
+IMMEDIATE = 1 << 28
+
+BLOCK_ADB, BLOCK_DATA = 0, 2
+BLOCK_ALIGNMENT = 8
+
+
+class Tree:
+    """Grows from the leaves; every method returns the word that stands for what it wrote."""
+
+    # Two version bytes, two reserved, and the root's word, which comes last.
+    HEAD = 8
+
+    def __init__(self):
+        self._out = bytearray(self.HEAD)
+        # Equal values are written once.
+        self._places: dict[tuple[int, bytes], int] = {}
+
+    def number(self, value: int) -> int:
+        if value < IMMEDIATE:
+            return _word(INT, value)
+        return _word(INT32, self._place(struct.pack("<I", value), 4))
+
+    def blob(self, data: bytes | str) -> int:
+        data = data.encode() if isinstance(data, str) else data
+        if not data:
+            return NULL
+        for kind, code, align in ((BLOB8, "<B", 1), (BLOB16, "<H", 2), (BLOB32, "<I", 4)):
+            if len(data) < 1 << (8 * align):
+                return _word(kind, self._place(struct.pack(code, len(data)) + data, align))
+        raise ValueError("too long")
+
+    def array(self, words: list[int]) -> int:
+        return self._words(ARRAY, words)
+
+    def object(self, fields: dict[int, int]) -> int:
+        """`fields` by their number, from 1."""
+        words = [fields.get(number, NULL) for number in range(1, max(fields) + 1)]
+        while words and words[-1] == NULL:
+            words.pop()
+        return self._words(OBJECT, words)
+
+    def finish(self, root: int) -> bytearray:
+        struct.pack_into("<I", self._out, 4, root)
+        return self._out
+
+    def _words(self, kind: int, words: list[int]) -> int:
+        if not words:
+            return NULL
+        count = len(words) + 1
+        return _word(kind, self._place(struct.pack(f"<{count}I", count, *words), 4))
+
+    def _place(self, data: bytes, align: int) -> int:
+        key = (align, data)
+        if key not in self._places:
+            self._out += bytes(-len(self._out) % align)
+            self._places[key] = len(self._out)
+            self._out += data
+        return self._places[key]
+
+
+def blob_place(word: int, data: bytes) -> slice:
+    """Where the bytes of a short blob are in what `finish` returns."""
+    start = word % IMMEDIATE + 1
+    return slice(start, start + len(data))
+
+
+def block(kind: int, data: bytes) -> bytes:
+    """Its size counts the word before it, but not the padding after it."""
+    size = 4 + len(data)
+    return struct.pack("<I", kind << 30 | size) + data + bytes(-size % BLOCK_ALIGNMENT)
+
+
+def _word(kind: int, value: int) -> int:
+    if not 0 <= value < IMMEDIATE:
+        raise ValueError("too large")
+    return kind << 28 | value

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# build.sh ARCHITECTURE: builds the daemon as one static file,
+# target/portable/TRIPLE/pemi, and prints that name.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+# shellcheck source=package/portable/targets.sh
+. package/portable/targets.sh
+select_target "${1:?ARCHITECTURE}"
+package/portable/libraries.sh "$1" >&2
+
+work=target/portable
+# A relative path, and paths trimmed by the compiler: what is built must not depend
+# on the folder in which it is.
+RUSTFLAGS="$rustflags -Lnative=$work/lib/$triple" \
+  CARGO_PROFILE_OPENWRT_TRIM_PATHS=all \
+  PATH="$PWD/.venv/bin:$PATH" \
+  cargo "+$nightly" zigbuild --quiet --locked --package pemi --profile openwrt \
+  --target "$triple" --target-dir "$work" -Z trim-paths \
+  -Z build-std=std,panic_abort -Z build-std-features=optimize_for_size >&2
+
+# lld keeps sections that only debuggers want: 75 KB on MIPS.
+sysroot=$(rustc "+$nightly" --print sysroot)
+objcopy=("$sysroot"/lib/rustlib/*/bin/rust-objcopy)
+LD_LIBRARY_PATH=$sysroot/lib "${objcopy[0]}" --strip-all \
+  --remove-section=.pdr --remove-section=.mdebug.abi32 --remove-section=.comment \
+  "$work/$triple/openwrt/pemi" "$work/$triple/pemi"
+printf '%s\n' "$work/$triple/pemi"

@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+"""Packs the daemon and files/ into a package: pack.py {ipk,apk} ARCH BINARY OUT."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import apk
+import ipk
+import meta
+import tree
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main() -> None:
+    kind, arch, binary, out = sys.argv[1:]
+    about = meta.read(ROOT / "package/pemi/Makefile")
+    files = tree.collect(Path(binary), ROOT / "files")
+    writers = {
+        "ipk": (ipk.write, f"{about.name}_{about.version}_{arch}.ipk"),
+        # The name that apk and OpenWrt use has no architecture in it.
+        "apk": (apk.write, f"{arch}/{about.name}-{about.version}.apk"),
+    }
+    write, name = writers[kind]
+    path = Path(out) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(write(about, arch, files, source_time()))
+    print(f"{path}: {path.stat().st_size} bytes, the daemon {Path(binary).stat().st_size}")
+
+
+def source_time() -> int:
+    """Of the last commit, so that building twice gives the same bytes."""
+    if "SOURCE_DATE_EPOCH" in os.environ:
+        return int(os.environ["SOURCE_DATE_EPOCH"])
+    git = ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"]
+    answer = subprocess.run(git, capture_output=True, text=True)
+    if answer.returncode == 0:
+        return int(answer.stdout)
+    # Not a repository, but an unpacked release
+    return int((ROOT / "CHANGELOG.md").stat().st_mtime)
+
+
+if __name__ == "__main__":
+    main()

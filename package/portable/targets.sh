@@ -1,0 +1,49 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # what is set here is for those who source this
+# Which Rust target makes the packages of an OpenWrt architecture, and how.
+# Sourced by the other scripts.
+
+architectures=(aarch64_cortex-a53 aarch64_generic arm_cortex-a7_neon-vfpv4 mips_24kc
+  mipsel_24kc x86_64)
+
+# A nightly for `build-std`: there is no ready-made std for MIPS, and one made
+# here is smaller and the same for every target. By its date, since another
+# compiler would make another binary.
+nightly="nightly-2026-05-20"
+
+# select_target ARCHITECTURE: sets triple (Rust's name), zig_target (zig's name of
+# the same) and zig_cpu, and rustflags.
+select_target() {
+  # Static, since the packages have to run with any OpenWrt's libc. No tables for
+  # unwinding: panics abort. zig brings the start files and the libc, so rustc's
+  # own, which it lacks for some targets, are not used.
+  rustflags="-Ctarget-feature=+crt-static -Cforce-unwind-tables=no -Clink-self-contained=no"
+  # Of a folder that is not there, since that std is made here.
+  rustflags+=" -Alinker_messages"
+  case $1 in
+    aarch64_*)
+      triple=aarch64-unknown-linux-musl zig_target=aarch64-linux-musl zig_cpu=generic
+      ;;
+    arm_cortex-a7_neon-vfpv4)
+      triple=armv7-unknown-linux-musleabihf zig_target=arm-linux-musleabihf
+      zig_cpu=generic+v7a+vfp3d16
+      ;;
+    # Position-independent code is a tenth larger on MIPS and reads most addresses
+    # from a table.
+    mips_24kc)
+      triple=mips-unknown-linux-musl zig_target=mips-linux-musleabi
+      zig_cpu=mips32r2+soft_float rustflags+=" -Crelocation-model=static"
+      ;;
+    mipsel_24kc)
+      triple=mipsel-unknown-linux-musl zig_target=mipsel-linux-musleabi
+      zig_cpu=mips32r2+soft_float rustflags+=" -Crelocation-model=static"
+      ;;
+    x86_64)
+      triple=x86_64-unknown-linux-musl zig_target=x86_64-linux-musl zig_cpu=x86_64
+      ;;
+    *)
+      printf 'unknown ARCH "%s"; there are: %s\n' "$1" "${architectures[*]}" >&2
+      exit 2
+      ;;
+  esac
+}

@@ -1,0 +1,30 @@
+"""The files that a package installs, with their modes; all belong to root."""
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+# By the folder; the feed's Makefile has the same rules.
+MODES = {"etc/init.d": 0o755, "etc/config": 0o600}
+
+
+@dataclass(frozen=True)
+class File:
+    path: PurePosixPath
+    mode: int
+    data: bytes
+
+
+def collect(binary: Path, files: Path) -> list[File]:
+    """The daemon and everything in `files`, by path."""
+    tree = [File(PurePosixPath("usr/sbin/pemi"), 0o755, binary.read_bytes())]
+    for found in files.rglob("*"):
+        if found.is_file():
+            path = PurePosixPath(found.relative_to(files).as_posix())
+            tree.append(File(path, MODES.get(str(path.parent), 0o644), found.read_bytes()))
+    return sorted(tree, key=lambda file: file.path)
+
+
+def folders(tree: list[File]) -> list[PurePosixPath]:
+    """Every folder that the files are in, by path, without the root."""
+    found = {parent for file in tree for parent in file.path.parents}
+    return sorted(found - {PurePosixPath(".")})
