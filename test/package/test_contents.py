@@ -1,0 +1,193 @@
+"""What is in the packages found in out/packages: `make test-package` builds some."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import elf
+import meta
+import packages
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ROOT / "files"
+OUT = ROOT / "out/packages"
+ABOUT = meta.read(ROOT / "package/pemi/Makefile")
+KIB = 1024
+
+# Machine, bits, big-endian, floating-point registers, largest daemon, Rust target
+ARCHES = {
+    "aarch64_cortex-a53": ("aarch64", 64, False, True, 900 * KIB, "aarch64-unknown-linux-musl"),
+    "aarch64_generic": ("aarch64", 64, False, True, 900 * KIB, "aarch64-unknown-linux-musl"),
+    "arm_cortex-a7_neon-vfpv4": (
+        *("arm", 32, False, True, 900 * KIB),
+        "armv7-unknown-linux-musleabihf",
+    ),
+    "mips_24kc": ("mips", 32, True, False, 700 * KIB, "mips-unknown-linux-musl"),
+    "mipsel_24kc": ("mips", 32, False, False, 700 * KIB, "mipsel-unknown-linux-musl"),
+    "x86_64": ("x86_64", 64, False, True, 900 * KIB, "x86_64-unknown-linux-musl"),
+}
+LARGEST_PACKAGE = 400 * KIB
+
+ipks = [OUT / f"{ABOUT.name}_{ABOUT.version}_{arch}.ipk" for arch in ARCHES]
+apks = [OUT / arch / f"{ABOUT.name}-{ABOUT.version}.apk" for arch in ARCHES]
+BUILT = [path for path in ipks + apks if path.exists()]
+
+
+def arch_of(path: Path) -> str:
+    return path.parent.name if path.suffix == ".apk" else path.stem.split("_", 2)[2]
+
+
+@pytest.fixture(params=BUILT, ids=lambda path: path.relative_to(OUT).as_posix())
+def path(request) -> Path:
+    return request.param
+
+
+@pytest.fixture
+def package(path) -> packages.Package:
+    return packages.read_ipk(path) if path.suffix == ".ipk" else packages.read_apk(path)
+
+
+def test_some_packages_are_built():
+    assert BUILT, "run: make test-package"
+
+
+def test_what_it_says_of_itself(path, package):
+    fields = package.fields
+    assert fields["Package"] == "pemi"
+    assert fields["Version"] == ABOUT.version
+    assert fields["Architecture"] == arch_of(path)
+    assert fields["License"] == "GPL-2.0-or-later"
+    needs = {"libc", "kmod-nft-queue", "kmod-nft-bridge", "nftables"}
+    assert set(fields["Depends"].split(", ")) == needs
+    if path.suffix == ".ipk":
+        assert fields["Require-User"] == "pemi=5443:pemi=5443"
+        assert list(fields)[-1] == "Description"
+        assert {int(fields["SourceDateEpoch"])} == package.times
+
+
+def test_version_is_that_of_the_daemon():
+    assert f'version = "{ABOUT.version.split("-")[0]}"' in (ROOT / "Cargo.toml").read_text()
+
+
+def test_files_are_all_there_and_unchanged(path, package):
+    files = package.files()
+    ours = {file.relative_to(FILES).as_posix() for file in FILES.rglob("*") if file.is_file()}
+    own_records = {name for name in files if name.startswith("lib/apk/packages/pemi.")}
+    assert set(files) == ours | {"usr/sbin/pemi"} | own_records
+    assert bool(own_records) == (path.suffix == ".apk")
+    for name in ours:
+        assert files[name].data == (FILES / name).read_bytes(), name
+
+
+def test_modes_and_owners(path, package):
+    for name, entry in package.entries.items():
+        root = (0, 0, "", "") if path.suffix == ".ipk" else (b"root", b"root")
+        assert entry.owner == root, name
+        if entry.data is None or name == "usr/sbin/pemi" or name.startswith("etc/init.d/"):
+            assert entry.mode == 0o755, name
+        elif name.startswith("etc/config/"):
+            assert entry.mode == 0o600, name
+        else:
+            assert entry.mode == 0o644, name
+
+
+def test_every_folder_comes_before_what_is_in_it(package):
+    seen = set()
+    for name in package.entries:
+        assert name in (".",) or Path(name).parent.as_posix() in seen, name
+        seen.add(name)
+
+
+def test_a_changed_configuration_is_kept(path, package):
+    files = package.files()
+    assert "etc/config/pemi" in files
+    if path.suffix == ".ipk":
+        assert package.conffiles == ["/etc/config/pemi"]
+        return
+    records = {
+        name.removeprefix("lib/apk/packages/pemi."): entry.data.decode().splitlines()
+        for name, entry in files.items()
+        if name.startswith("lib/apk/packages/")
+    }
+    assert records["conffiles"] == ["/etc/config/pemi"]
+    (line,) = records["conffiles_static"]
+    answer = subprocess.run(["sha256sum", FILES / "etc/config/pemi"], capture_output=True)
+    assert line == f"/etc/config/pemi {answer.stdout.decode().split()[0]}"
+    assert records["rusers"] == ["pemi=5443:pemi=5443"]
+    later = {"list", "conffiles", "conffiles_static"}
+    assert set(records["list"]) == {
+        f"/{name}" for name in files if name.removeprefix("lib/apk/packages/pemi.") not in later
+    }
+
+
+def test_scripts(path, package):
+    names = {
+        ".ipk": {"postinst": "default_postinst", "prerm": "default_prerm"},
+        ".apk": {
+            "post-install": "default_postinst",
+            "post-upgrade": "default_postinst",
+            "pre-deinstall": "default_prerm",
+        },
+    }[path.suffix]
+    assert set(package.scripts) == set(names)
+    for name, call in names.items():
+        text = package.scripts[name]
+        assert text.startswith("#!/bin/sh\n") and call in text
+        # Nothing happens where there is no OpenWrt, as when an image is made elsewhere.
+        away = {"IPKG_INSTROOT": "/nonexistent", "PATH": os.environ["PATH"]}
+        subprocess.run(["sh", "-c", text, name], env=away, check=True)
+
+
+def test_the_daemon(path, package, tmp_path):
+    arch = arch_of(path)
+    machine, bits, big_endian, hard_float, largest, target = ARCHES[arch]
+    data = package.files()["usr/sbin/pemi"].data
+    wanted = elf.Elf(machine, bits, big_endian, static=True, stripped=True, hard_float=hard_float)
+    assert elf.read(data) == wanted
+    assert len(data) <= largest
+    assert path.stat().st_size <= LARGEST_PACKAGE
+
+    emulator = shutil.which(f"qemu-{target.split('-')[0].replace('armv7', 'arm')}-static")
+    if not emulator:
+        pytest.skip("no qemu-user-static here")
+    daemon = tmp_path / "pemi"
+    daemon.write_bytes(data)
+    daemon.chmod(0o755)
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+    answer = subprocess.run([emulator, daemon, "--version"], capture_output=True, text=True)
+    assert answer.stdout == f"pemi {ABOUT.version.split('-')[0]}\n"
+    check = [emulator, daemon, "check", "--config", config]
+    answer = subprocess.run(check, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_nothing_tells_where_it_was_built(package):
+    data = package.files()["usr/sbin/pemi"].data
+    for folder in (ROOT, Path.home()):
+        assert str(folder).encode() + b"/" not in data
+
+
+def test_packing_again_gives_the_same_bytes(path, package, tmp_path):
+    """Whatever the files' times are, the time zone, or the mask of modes."""
+    binary = tmp_path / "pemi"
+    binary.write_bytes(package.files()["usr/sbin/pemi"].data)
+    arch, (time,) = arch_of(path), package.times
+    pack = ROOT / "package/portable/pack.py"
+    subprocess.run(
+        [sys.executable, pack, path.suffix[1:], arch, binary, tmp_path],
+        env={"SOURCE_DATE_EPOCH": str(time), "TZ": "Asia/Kathmandu"},
+        umask=0o077,
+        cwd="/",
+        check=True,
+    )
+    assert (tmp_path / path.relative_to(OUT)).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.skipif(not shutil.which("apk"), reason="no apk-tools here")
+def test_apk_tools_agree(path):
+    if path.suffix == ".apk":
+        subprocess.run(["apk", "verify", "--allow-untrusted", path], check=True)
