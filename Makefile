@@ -19,7 +19,7 @@ TESTBED := --manifest-path test/Cargo.toml
 MININET := test/mininet
 
 .PHONY: help setup build demo figure sim sim-ablation test test-rust test-python test-experiments \
-	test-sim lint bench clean
+	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,16 +69,43 @@ lint: setup ## formatting and static checks of everything
 	cargo fmt --all --check $(TESTBED)
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets $(TESTBED) -- -D warnings
-	$(RUFF) check test
-	$(RUFF) format --check test
+	$(RUFF) check test package
+	$(RUFF) format --check test package
 	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
 
 bench: ## speed of the engine and of a whole router with it, as JSON (as root)
 	@$(MAKE) --silent build >&2
 	@$(PYTHON) test/bench/run.py
 
+PORTABLE := package/portable
+
+setup-package: ## install what building packages needs, for the targets below
+	@$(PORTABLE)/setup.sh
+
+ipk: ## package for OpenWrt until 24.10, in out/packages (ARCH=mipsel_24kc)
+	@$(PORTABLE)/make.sh ipk $(ARCH)
+
+apk: ## package for OpenWrt from 25.12 on, in out/packages/ARCH (ARCH=mipsel_24kc)
+	@$(PORTABLE)/make.sh apk $(ARCH)
+
+ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
+	@$(PORTABLE)/reproducible.sh $(ARCH)
+
+sdk: ## packages with OpenWrt's own SDK (SDK=its folder, archive or URL)
+	@package/sdk.sh $(SDK)
+
+test-package: ## build packages for two architectures and check them, two minutes
+	@$(PORTABLE)/make.sh ipk x86_64
+	@$(PORTABLE)/make.sh apk x86_64
+	@$(PORTABLE)/make.sh ipk mipsel_24kc
+	@$(PORTABLE)/make.sh apk mipsel_24kc
+	$(PYTHON) -m pytest test/package/test_*.py
+
+test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, a minute
+	@$(PORTABLE)/big-endian.sh
+
 clean: ## remove everything that was built or measured
 	cargo clean
 	cargo clean $(TESTBED)
 	rm -rf out .venv .ruff_cache .pytest_cache
-	find test -name __pycache__ -prune -exec rm -rf {} +
+	find test package -name __pycache__ -prune -exec rm -rf {} +
