@@ -94,12 +94,14 @@ ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc
 sdk: ## packages with OpenWrt's own SDK (SDK=its folder, archive or URL)
 	@package/sdk.sh $(SDK)
 
-test-package: ## build packages for two architectures and check them, two minutes
+test-package: setup ## build packages for two architectures, check them and the init script
 	@$(PORTABLE)/make.sh ipk x86_64
 	@$(PORTABLE)/make.sh apk x86_64
 	@$(PORTABLE)/make.sh ipk mipsel_24kc
 	@$(PORTABLE)/make.sh apk mipsel_24kc
-	$(PYTHON) -m pytest test/package/test_*.py
+	@test/package/realtools.sh
+	cargo build -p pemi
+	$(PYTHON) -m pytest test/package
 
 test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, a minute
 	@$(PORTABLE)/big-endian.sh

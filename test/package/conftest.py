@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
+REPOSITORY = Path(__file__).resolve().parents[2]
 STANDINS = REPOSITORY / "test/package/standins"
 TOOLS = REPOSITORY / "out/realtools/native"
 PEMI = REPOSITORY / "target/debug/pemi"
