@@ -29,7 +29,7 @@ def test_switched_on(router):
     assert instance["command"] == RUN
     assert instance["file"] == ["/var/etc/pemi/config.json"]
     assert instance["reload_signal"] == 1
-    assert instance["respawn"] == ["3600", "5", "0"]
+    assert instance["respawn"] == ["60", "5", "5"]
     assert instance["stdout"] and instance["stderr"]
     assert router.told["triggers"] == ["config.change pemi", "interface.* lan"]
     config = router.config
