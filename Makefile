@@ -19,7 +19,8 @@ TESTBED := --manifest-path test/Cargo.toml
 MININET := test/mininet
 
 .PHONY: help setup build demo figure sim sim-ablation test test-rust test-python test-experiments \
-	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian clean
+	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian \
+	qemu-test clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -105,6 +106,16 @@ test-package: setup ## build packages for two architectures, check them and the 
 
 test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, a minute
 	@$(PORTABLE)/big-endian.sh
+
+QEMU_ARCHS = $(if $(filter all,$(ARCH)),x86_64 arm64 mipsel,$(or $(ARCH),x86_64 arm64))
+QEMU_PACKAGES = $(patsubst arm64,aarch64_generic,$(patsubst mipsel,mipsel_24kc,$(QEMU_ARCHS)))
+
+qemu-test: setup ## routers in QEMU with the package, 95 s each (ARCH=all, OPENWRT_IMAGE=)
+	@test/qemu/setup.sh
+	cargo build --release $(TESTBED) -p pemi-apps
+	@for arch in $(QEMU_PACKAGES); do \
+		for kind in ipk $(if $(OPENWRT_IMAGE),apk); do $(PORTABLE)/make.sh $$kind $$arch; done; done
+	$(PYTHON) test/qemu/run.py $(QEMU_ARCHS) $(if $(OPENWRT_IMAGE),--openwrt $(OPENWRT_IMAGE))
 
 clean: ## remove everything that was built or measured
 	cargo clean

@@ -40,8 +40,11 @@ def find_image(wanted: str, arch: str, cache: Path) -> Path:
     if not image.exists():
         cache.mkdir(parents=True, exist_ok=True)
         part = image.with_suffix(".part")
-        with urllib.request.urlopen(address, timeout=30) as source, part.open("wb") as target:
-            shutil.copyfileobj(source, target)
+        try:
+            with urllib.request.urlopen(address, timeout=30) as source, part.open("wb") as target:
+                shutil.copyfileobj(source, target)
+        except OSError as error:
+            raise MachineError(f"{address} cannot be downloaded: {error}") from error
         part.rename(image)
     return image
 

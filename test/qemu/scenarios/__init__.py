@@ -1,0 +1,9 @@
+"""What is tested, in this order. Each scenario gets the lab, leaves the service
+running and the links as it found them, and gives the figures that it saw."""
+
+from .bridged import bridged
+from .offload import offload
+from .repairs import repairs
+from .service import flush, install, kill, reload, remove, stop
+
+SCENARIOS = (install, repairs, kill, reload, flush, offload, bridged, stop, remove)

@@ -1,0 +1,45 @@
+"""Downloads over a hop that loses: without the service, then with it."""
+
+from __future__ import annotations
+
+from lab import Lab, expect, path
+
+BYTES = 4_000_000
+LOSS_PERCENT = 2
+
+
+def repairs(lab: Lab) -> dict[str, object]:
+    """Losses are repaired and downloads get faster, over NAT and over IPv6."""
+    path.hop(lab.router, LOSS_PERCENT)
+    seen = {f"ipv{version}": compare(lab, path.SERVER[version]) for version in (4, 6)}
+    translated = lab.router.run(f"conntrack -L -p udp -s {path.CLIENT[4]} 2>/dev/null")
+    expect(f"dst={path.WAN[4]}" in translated, f"no address translation: {translated}")
+    path.hop(lab.router, 0)
+    return seen
+
+
+def compare(lab: Lab, ip: str) -> dict[str, object]:
+    """A download with the service stopped and one with it just started."""
+    router = lab.router
+    router.service("stop")
+    with lab.download(ip, BYTES) as download:
+        off = download.finish()
+    router.service("start")
+    router.wait(router.answers, "the daemon answers", 5)
+    lost = path.losses(router)
+    with lab.download(ip, BYTES) as download:
+        on = download.finish()
+    status = router.status()
+    losses = status["losses"]
+    seen = {
+        "off_mbps": round(off, 2),
+        "on_mbps": round(on, 2),
+        # Copies that were lost as well are among them.
+        "lost": path.losses(router) - lost,
+        "inferred": losses["inferred"],
+        "repaired": losses["repaired"],
+        "resent": status["resent"]["packets"],
+    }
+    expect(losses["repaired"] > 0, f"nothing was repaired: {seen}, {status}")
+    expect(on > off, f"no faster with it: {seen}")
+    return seen

@@ -1,0 +1,138 @@
+"""The service: what it is when it runs, and that it stays what it is."""
+
+from __future__ import annotations
+
+import time
+
+from lab import Lab, expect, path
+from lab.passage import Passage
+from lab.router import Router
+from lab.traffic import QUIC_PORT, Echo
+
+# CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_NICE
+_CAPABILITIES = 1 << 12 | 1 << 13 | 1 << 23
+_USER = "5443"
+_IDLE_KIB = 8 * 1024
+_FILES = "find / -xdev -type d \\( -path /tmp -o -path /dev \\) -prune -o ! -type d -print | sort"
+
+
+def install(lab: Lab) -> dict[str, object]:
+    """Installed, enabled and started it helps within a second, with few rights."""
+    router = lab.router
+    lab.notes["files"] = set(router.run(_FILES).splitlines())
+    router.install(lab.package)
+    router.configure(enabled="1")
+    with Echo(lab.client, lab.server, path.SERVER[4], QUIC_PORT) as echo:
+        echo.begin(1000, pause_s=0.01)
+        begin = time.monotonic()
+        router.service("start")
+        script_s = time.monotonic() - begin
+        router.wait(lambda: _packets(router) > 0, "a packet is queued", 10)
+        first_s = time.monotonic() - begin
+    expect(first_s <= router.patience, f"{first_s:.2f} s until the first packet")
+    expect(router.succeeds("nft list table inet pemi"), "there is no table")
+    process = _process(router)
+    for capabilities in ("CapPrm", "CapEff", "CapBnd"):
+        expect(int(process[capabilities], 16) == _CAPABILITIES, f"{capabilities}: {process}")
+    expect(set(process["Uid"].split()) == {_USER}, f"Uid: {process}")
+    expect(process["NoNewPrivs"] == "1", f"NoNewPrivs: {process}")
+    rss = int(process["VmRSS"].split()[0])
+    expect(rss <= _IDLE_KIB, f"{rss} KiB resident")
+    return {
+        "script_s": round(script_s, 2),
+        "first_packet_s": round(first_s, 2),
+        "rss_kib": rss,
+    }
+
+
+def kill(lab: Lab) -> dict[str, object]:
+    """A crash during a download: traffic goes on, the daemon comes back."""
+    router = lab.router
+    with lab.download(path.SERVER[4], 4_000_000) as download:
+        router.wait(lambda: _packets(router) > 200, "the download is queued", 10)
+        pid = router.pid()
+        router.run(f"kill -9 {pid}")
+        download.check()
+        back_s = router.wait(lambda: router.pid() not in (None, pid), "respawned", 15)
+        router.wait(router.answers, "it answers again", 5)
+        speed = download.finish()
+    return {"respawned_after_s": round(back_s, 1), "mbps": round(speed, 2)}
+
+
+def reload(lab: Lab) -> dict[str, object]:
+    """A reload during a download loses no packet and forgets no flow; one with a
+    bad configuration changes nothing."""
+    router = lab.router
+    with Passage(router) as passage, lab.download(path.SERVER[4], 10_000_000) as download:
+        router.wait(lambda: _age(router) >= 1, "a flow is a second old", 10)
+        pid, age, reloads = router.pid(), _age(router), _reloads(router)
+        for percent, counts in (("5", 1), ("900", 1), ("10", 2)):
+            router.configure(resend_percent=percent)
+            router.service("reload")
+            router.wait(lambda counts=counts: _reloads(router) - reloads == counts, "reloaded", 3)
+        expect(router.pid() == pid, "the process is another one")
+        expect(_age(router) >= age, "the flow was forgotten")
+        download.check()
+        speed = download.finish()
+        passed = passage.check()
+    queues = router.status()["queues"]
+    dropped = sum(queue["kernel_dropped"] + queue["user_dropped"] for queue in queues)
+    expect(dropped == 0, f"packets dropped by the queue: {queues}")
+    complaint = [
+        line for line in router.log().splitlines() if "resend_percent" in line and "900" in line
+    ]
+    expect(complaint, "the log does not tell what is wrong with the configuration")
+    return {"mbps": round(speed, 2), "passed": passed, "log": complaint[-1]}
+
+
+def flush(lab: Lab) -> dict[str, object]:
+    """All tables are deleted, as `service firewall stop` does: ours comes back."""
+    router = lab.router
+    pid = router.pid()
+    router.run("/etc/init.d/firewall stop")
+    back_s = router.wait(lambda: router.succeeds("nft list table inet pemi"), "table is back", 2)
+    expect(router.pid() == pid, "the process is another one")
+    router.firewall(offload=False)
+    return {"back_after_s": round(back_s, 2)}
+
+
+def stop(lab: Lab) -> dict[str, object]:
+    """Nothing of it is left when it is stopped."""
+    router = lab.router
+    router.service("stop")
+    router.wait(lambda: router.pid() is None, "the process is gone", 10)
+    tables = router.run("nft list tables")
+    expect("pemi" not in tables, f"tables: {tables}")
+    left = router.run("ls -d /var/run/pemi /var/etc/pemi 2>/dev/null; true")
+    expect(not left, f"files: {left}")
+    return {}
+
+
+def remove(lab: Lab) -> dict[str, object]:
+    """Nothing of the package is left when it is removed."""
+    router = lab.router
+    router.remove()
+    left = set(router.run(_FILES).splitlines()) - lab.notes["files"] - router.kept
+    expect(not left, f"files: {sorted(left)}")
+    return {}
+
+
+def _packets(router: Router) -> int:
+    """Packets that the running daemon was given."""
+    if not router.answers():
+        return 0
+    return sum(queue["packets"] for queue in router.status()["queues"])
+
+
+def _age(router: Router) -> float:
+    flows = router.flows()
+    return max((flow["age_s"] for flow in flows), default=0)
+
+
+def _reloads(router: Router) -> int:
+    return router.log().count("configuration read again")
+
+
+def _process(router: Router) -> dict[str, str]:
+    lines = router.run(f"cat /proc/{router.pid()}/status").splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
