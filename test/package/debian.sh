@@ -12,7 +12,8 @@ suite=bookworm
 state=$cache/apt/$arch
 export APT_CONFIG=$state/apt.conf
 
-update() {
+# Anew each time: the folder may have been moved.
+configure() {
   local type
   mkdir -p "$state"/{state/lists/partial,archives/partial}
   : >"$state/status"
@@ -30,6 +31,9 @@ APT::Architecture "$arch";
 APT::Architectures { "$arch"; };
 APT::Sandbox::User "root";
 END
+}
+
+update() {
   apt-get update -qq
   touch "$state/updated"
 }
@@ -48,6 +52,7 @@ unpack() {
   done
 }
 
+configure
 [ -e "$state/updated" ] || update
 case $verb in
   apt) "$@" ;;

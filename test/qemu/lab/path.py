@@ -12,7 +12,7 @@ CLIENT = {4: "192.168.1.2", 6: "fd00:0:0:1::2"}
 WAN = {4: "198.51.100.1", 6: "fd00:0:0:2::1"}
 SERVER = {4: "198.51.100.2", 6: "fd00:0:0:2::2"}
 # In the client's subnet, for the router that only bridges.
-NEIGHBOUR = "192.168.1.3"
+NEIGHBOUR = {4: "192.168.1.3", 6: "fd00:0:0:1::3"}
 
 LAN_TAP, WAN_TAP = "lan", "wan"
 HOP_MS, WAN_MS, WAN_MBIT = 1, 20, 10
@@ -29,8 +29,12 @@ def address(client: Namespace, server: Namespace) -> None:
         end.run(f"ip addr add {own[6]}/64 dev {tap} nodad")
         end.run(f"ip route add default via {router[4]}")
         end.run(f"ip -6 route add default via {router[6]}")
-    # Without NAT the server would not know the client's network in bridged mode.
-    server.run(f"ip addr add {NEIGHBOUR}/24 dev {WAN_TAP}")
+
+
+def join(server: Namespace) -> None:
+    """Put the server into the client's subnet. Routed packets cannot reach it any more."""
+    server.run(f"ip addr add {NEIGHBOUR[4]}/24 dev {WAN_TAP}")
+    server.run(f"ip addr add {NEIGHBOUR[6]}/64 dev {WAN_TAP} nodad")
 
 
 def hop(router: Router, loss_percent: float) -> None:

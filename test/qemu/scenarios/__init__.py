@@ -4,6 +4,6 @@ running and the links as it found them, and gives the figures that it saw."""
 from .bridged import bridged
 from .offload import offload
 from .repairs import repairs
-from .service import flush, install, kill, reload, remove, stop
+from .service import flush, install, kill, measure, reload, remove, stop
 
-SCENARIOS = (install, repairs, kill, reload, flush, offload, bridged, stop, remove)
+SCENARIOS = (install, repairs, kill, reload, flush, offload, measure, bridged, stop, remove)

@@ -29,10 +29,10 @@ def offload(lab: Lab) -> dict[str, object]:
             expect(other.send(ECHOES) == ECHOES, "echoes were lost")
             expect(_offloaded(router, OTHER_PORT), "a flow that is not helped is not offloaded")
         with Echo(lab.client, lab.server, path.SERVER[4], QUIC_PORT) as helped:
-            before = _queued(router)
+            before = queued(router)
             expect(helped.send(ECHOES) == ECHOES, "echoes were lost")
-            queued = _queued(router) - before
-            expect(queued == 2 * ECHOES, f"{queued} of {2 * ECHOES} packets were queued")
+            seen = queued(router) - before
+            expect(seen == 2 * ECHOES, f"{seen} of {2 * ECHOES} packets were queued")
             expect(not _offloaded(router, QUIC_PORT), "a helped flow is offloaded")
 
             def released() -> bool:
@@ -48,7 +48,7 @@ def offload(lab: Lab) -> dict[str, object]:
         path.hop(router, 0)
     return {
         "queued_without_rule": without,
-        "queued": queued,
+        "queued": seen,
         "of": 2 * ECHOES,
         "offloaded_after_s": round(release_s, 1),
     }
@@ -56,16 +56,17 @@ def offload(lab: Lab) -> dict[str, object]:
 
 def _echoes(lab: Lab) -> int:
     """Packets of a fresh flow that were queued."""
-    before = _queued(lab.router)
+    before = queued(lab.router)
     with Echo(lab.client, lab.server, path.SERVER[4], QUIC_PORT) as echo:
         expect(echo.send(ECHOES) == ECHOES, "echoes were lost")
-    queued = _queued(lab.router) - before
+    seen = queued(lab.router) - before
     lab.router.run(f"conntrack -D -p udp --dport {QUIC_PORT} 2>&1")
-    return queued
+    return seen
 
 
-def _queued(router: Router) -> int:
-    rules = router.run("nft list chain inet pemi help")
+def queued(router: Router, family: str = "inet") -> int:
+    """Packets that our rules have sent to the queue."""
+    rules = router.run(f"nft list chain {family} pemi help")
     counters = re.findall(r"counter packets (\d+) .* queue", rules)
     expect(counters, f"no counter at the queue: {rules}")
     return int(counters[0])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 
-from lab import Lab, expect, path
+from lab import ROOT, Lab, expect, path
 from lab.passage import Passage
 from lab.router import Router
 from lab.traffic import QUIC_PORT, Echo
@@ -94,6 +95,20 @@ def flush(lab: Lab) -> dict[str, object]:
     expect(router.pid() == pid, "the process is another one")
     router.firewall(offload=False)
     return {"back_after_s": round(back_s, 2)}
+
+
+def measure(lab: Lab) -> dict[str, object]:
+    """`hardware/measure.sh` runs on a router, beside the service, and tells all."""
+    router = lab.router
+    router.push((ROOT / "hardware/measure.sh").read_bytes(), "/tmp/measure.sh")
+    said = json.loads(router.run("SECONDS_EACH=1 sh /tmp/measure.sh 2>/dev/null", timeout_s=60))
+    router.run("rm /tmp/measure.sh")
+    for name in ("kernel", "machine", "cpu"):
+        expect(said[name], f"no {name}: {said}")
+    expect(said["memory_kib"]["pemi_resident"] > 0, f"the service was not found: {said}")
+    expect(len(said["interfaces"]) == 2, f"interfaces: {said['interfaces']}")
+    expect(said["pemi"]["queue"]["packets_per_s"] > 0, f"no packet came through: {said}")
+    return {"cpu": said["cpu"], **said["pemi"]}
 
 
 def stop(lab: Lab) -> dict[str, object]:
