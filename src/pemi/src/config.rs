@@ -1,13 +1,18 @@
 //! The configuration file: JSON with the names of the UCI options, as the init
 //! script writes it. Numbers and switches may be strings, as in UCI.
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use log::LevelFilter;
 use pemi_engine::SEC;
 use serde_json::{Map, Value, json};
+
+mod problem;
+mod reader;
+
+pub use problem::{Error, Problem};
+use reader::Reader;
 
 /// Where the control socket is unless the configuration says otherwise.
 pub const CONTROL: &str = "/var/run/pemi/control.sock";
@@ -193,59 +198,6 @@ impl Config {
     }
 }
 
-/// Something wrong with one option.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    option: String,
-    value: String,
-    allowed: String,
-}
-
-impl Problem {
-    /// `value` of `option` is not one of `allowed`.
-    pub fn new(option: &str, value: impl Into<String>, allowed: impl Into<String>) -> Problem {
-        Problem { option: option.into(), value: value.into(), allowed: allowed.into() }
-    }
-}
-
-impl Problem {
-    /// Section and option as UCI names them.
-    pub fn uci(&self) -> (&str, &str) {
-        self.option.split_once('.').unwrap_or(("main", &self.option))
-    }
-
-    /// What is wrong with the value.
-    pub fn what(&self) -> String {
-        format!("value {} is not valid; allowed: {}", self.value, self.allowed)
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "option '{}': {}", self.option, self.what())
-    }
-}
-
-/// Why a configuration cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Error {
-    /// The file cannot be read, or is no JSON object.
-    File(String),
-    /// Options with bad values, all of them.
-    Options(Vec<Problem>),
-}
-
-impl Error {
-    /// One line a problem, each naming the file.
-    pub fn lines(&self, file: &Path) -> Vec<String> {
-        let file = file.display();
-        match self {
-            Error::File(what) => vec![format!("{file}: {what}")],
-            Error::Options(problems) => problems.iter().map(|p| format!("{file}: {p}")).collect(),
-        }
-    }
-}
-
 /// Reads a file. Beside the settings it gives warnings about options nobody
 /// knows.
 pub fn load(file: &Path) -> Result<(Config, Vec<String>), Error> {
@@ -261,8 +213,7 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
         return Err(Error::File("is not a JSON object".into()));
     };
     let mut config = Config::default();
-    let mut reader =
-        Reader { object: &object, section: "", problems: Vec::new(), known: Vec::new() };
+    let mut reader = Reader::new(&object, "");
     // For the init script, which starts no daemon without it.
     reader.switch("enabled", &mut true);
     reader.names("network", &mut config.network);
@@ -319,8 +270,7 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
         None => {}
         Some(Value::Object(object)) => {
             let sidekick = &mut config.sidekick;
-            let mut reader =
-                Reader { object, section: "sidekick.", problems: Vec::new(), known: Vec::new() };
+            let mut reader = Reader::new(object, "sidekick.");
             reader.switch("enabled", &mut sidekick.enabled);
             reader.number("port", &mut sidekick.port, 1, 65_535);
             reader.interval("interval", &mut sidekick.interval);
@@ -343,8 +293,8 @@ pub fn repair(text: &str) -> String {
     while let Err(Error::Options(problems)) = parse(&Value::from(object.clone()).to_string()) {
         let mut smaller = false;
         for problem in &problems {
-            smaller |= match (problem.option.split_once('.'), &mut object) {
-                (None, object) => object.remove(&problem.option).is_some(),
+            smaller |= match (problem.option().split_once('.'), &mut object) {
+                (None, object) => object.remove(problem.option()).is_some(),
                 (Some((section, option)), object) => object
                     .get_mut(section)
                     .and_then(Value::as_object_mut)
@@ -369,173 +319,6 @@ pub const LEVELS: &[(&str, LevelFilter)] = &[
     ("info", LevelFilter::Info),
     ("debug", LevelFilter::Debug),
 ];
-
-/// Takes options out of an object and collects what is wrong with them.
-struct Reader<'a> {
-    object: &'a Map<String, Value>,
-    section: &'static str,
-    problems: Vec<Problem>,
-    known: Vec<&'static str>,
-}
-
-impl Reader<'_> {
-    fn get(&mut self, name: &'static str) -> Option<Value> {
-        self.known.push(name);
-        self.object.get(name).filter(|value| !value.is_null()).cloned()
-    }
-
-    fn ignore(&mut self, name: &'static str) {
-        self.known.push(name);
-    }
-
-    fn bad(&mut self, name: &str, value: &Value, allowed: impl Into<String>) {
-        let option = format!("{}{name}", self.section);
-        self.problems.push(Problem::new(&option, value.to_string(), allowed));
-    }
-
-    fn number<T: TryFrom<u64>>(&mut self, name: &'static str, into: &mut T, low: u64, high: u64) {
-        let Some(value) = self.get(name) else { return };
-        match as_number(&value)
-            .filter(|n| (low..=high).contains(n))
-            .and_then(|n| T::try_from(n).ok())
-        {
-            Some(number) => *into = number,
-            None => self.bad(name, &value, format!("a number from {low} to {high}")),
-        }
-    }
-
-    fn switch(&mut self, name: &'static str, into: &mut bool) {
-        let Some(value) = self.get(name) else { return };
-        match as_switch(&value) {
-            Some(on) => *into = on,
-            None => {
-                self.bad(name, &value, "1, 0, on, off, true, false, yes, no, enabled, disabled")
-            }
-        }
-    }
-
-    fn choice<T: Copy>(&mut self, name: &'static str, into: &mut T, choices: &[(&str, T)]) {
-        let Some(value) = self.get(name) else { return };
-        match choices.iter().find(|(word, _)| value.as_str() == Some(word)) {
-            Some((_, choice)) => *into = *choice,
-            None => {
-                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-                self.bad(name, &value, words.join(", "));
-            }
-        }
-    }
-
-    /// A list, or one string with spaces as old UCI files have it.
-    fn list(&mut self, name: &'static str) -> Option<(Value, Vec<Value>)> {
-        let value = self.get(name)?;
-        let items = match &value {
-            Value::Array(items) => items.clone(),
-            Value::String(words) => words.split_ascii_whitespace().map(Value::from).collect(),
-            single => vec![single.clone()],
-        };
-        Some((value, items))
-    }
-
-    fn names(&mut self, name: &'static str, into: &mut Vec<String>) {
-        let Some((value, items)) = self.list(name) else { return };
-        // Linux limits interface names to 15 bytes. The last three would mean
-        // something else in a firewall rule.
-        let valid = |s: &&str| {
-            s.len() <= 15 && s.bytes().all(|b| b.is_ascii_graphic() && !b"/\"\\*".contains(&b))
-        };
-        let names: Option<Vec<String>> =
-            items.iter().map(|item| item.as_str().filter(valid).map(str::to_string)).collect();
-        match names {
-            Some(names) => *into = names.into_iter().filter(|name| !name.is_empty()).collect(),
-            None => self.bad(
-                name,
-                &value,
-                "a list of names of up to 15 characters, none of them / \" \\ *",
-            ),
-        }
-    }
-
-    fn ports(&mut self, name: &'static str, into: &mut Vec<u16>) {
-        let Some((value, items)) = self.list(name) else { return };
-        let port =
-            |item: &Value| as_number(item).and_then(|n| u16::try_from(n).ok()).filter(|n| *n > 0);
-        match items.iter().map(port).collect::<Option<Vec<u16>>>() {
-            Some(ports) if (1..=16).contains(&ports.len()) => *into = ports,
-            _ => self.bad(name, &value, "1 to 16 numbers from 1 to 65535"),
-        }
-    }
-
-    fn path(&mut self, name: &'static str, into: &mut PathBuf) {
-        let Some(value) = self.get(name) else { return };
-        // A socket's path has to fit into sockaddr_un.
-        match value.as_str().filter(|path| path.starts_with('/') && path.len() < 108) {
-            Some(path) => *into = path.into(),
-            None => self.bad(name, &value, "an absolute path of up to 107 bytes"),
-        }
-    }
-
-    /// Empty means none.
-    fn path_or_none(&mut self, name: &'static str, into: &mut Option<PathBuf>) {
-        let mut path = PathBuf::new();
-        if self.object.get(name).is_some_and(|value| value != "") {
-            self.path(name, &mut path);
-        } else {
-            self.ignore(name);
-        }
-        *into = (path != Path::new("")).then_some(path);
-    }
-
-    fn interval(&mut self, name: &'static str, into: &mut String) {
-        let Some(value) = self.get(name) else { return };
-        let count = |text: &str, unit| {
-            text.strip_suffix(unit)
-                .and_then(|n| n.parse::<u32>().ok())
-                .is_some_and(|n| (1..=1000).contains(&n))
-        };
-        match value.as_str().filter(|text| count(text, "ms") || count(text, "p")) {
-            Some(text) => *into = text.into(),
-            None => self.bad(name, &value, "packets or time, 1p to 1000p or 1ms to 1000ms"),
-        }
-    }
-
-    fn finish(self) -> (Vec<Problem>, Vec<String>) {
-        let unknown = self.object.keys().filter(|key| !self.known.contains(&key.as_str()));
-        let section = self.section;
-        let warnings = unknown
-            .map(|key| {
-                format!("option '{section}{key}' is not known; known: {}", self.known.join(", "))
-            })
-            .collect();
-        (self.problems, warnings)
-    }
-}
-
-fn as_number(value: &Value) -> Option<u64> {
-    match value {
-        Value::String(text) => match text.strip_prefix("0x") {
-            Some(hex) => u64::from_str_radix(hex, 16).ok(),
-            None => text.parse().ok(),
-        },
-        value => value.as_u64(),
-    }
-}
-
-fn as_switch(value: &Value) -> Option<bool> {
-    match value {
-        Value::Bool(on) => Some(*on),
-        Value::Number(number) => match number.as_u64()? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
-        },
-        Value::String(text) => match text.as_str() {
-            "1" | "on" | "true" | "yes" | "enabled" => Some(true),
-            "0" | "off" | "false" | "no" | "disabled" => Some(false),
-            _ => None,
-        },
-        _ => None,
-    }
-}
 
 #[cfg(test)]
 mod tests {
