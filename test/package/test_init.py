@@ -31,6 +31,8 @@ def test_switched_on(router):
     assert instance["reload_signal"] == 1
     assert instance["respawn"] == ["60", "5", "5"]
     assert instance["stdout"] and instance["stderr"]
+    # procd knows this word alone, or two numbers; it skips the rest in silence.
+    assert instance["limits"] == {"memlock": "unlimited"}
     assert router.told["triggers"] == ["config.change pemi", "interface.* lan"]
     config = router.config
     assert (config["devices"], config["absent"], config["firewall"]) == ("br-lan", "", "nft")
