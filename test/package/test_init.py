@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -19,6 +20,7 @@ def test_as_installed_it_is_off_and_leaves_nothing(router):
     assert router.log == []
     assert not (router.root / "var/etc/pemi").exists()
     assert not (router.root / "var/run/pemi").exists()
+    assert router.read("/var/log/nft") == ""
 
 
 def test_switched_on(router):
@@ -141,7 +143,26 @@ def test_switched_off_by_a_reload(router):
     router.uci("set pemi.main.enabled=0")
     router.service("reload")
     assert router.told["instances"] == {}
-    assert not (router.root / "var/etc/pemi").exists()
+    leaves_nothing(router)
+
+
+def leaves_nothing(router):
+    for path in ("var/etc/pemi", "var/run/pemi"):
+        assert not (router.root / path).exists(), path
+    removed = router.read("/var/log/nft")
+    assert "delete table inet pemi" in removed and "delete table bridge pemi" in removed
+
+
+@pytest.mark.parametrize("verb", ["stop", "reload"])
+def test_nobody_waits_for_a_killed_daemon(router, verb):
+    enable(router)
+    router.service("start")
+    os.mknod(router.root / "var/run/pemi/control.sock", 0o140600)
+    router.uci("set pemi.main.enabled=0")
+    start = time.monotonic()
+    router.service(verb)
+    assert time.monotonic() - start < 5
+    leaves_nothing(router)
 
 
 def test_a_network_that_comes_later(router):
@@ -291,10 +312,7 @@ def test_stop_leaves_nothing(router):
     router.write("/var/run/pemi/remains", "")
     router.service("stop")
     assert router.told is None
-    for path in ("var/etc/pemi", "var/run/pemi"):
-        assert not (router.root / path).exists(), path
-    removed = router.read("/var/log/nft")
-    assert "delete table inet pemi" in removed and "delete table bridge pemi" in removed
+    leaves_nothing(router)
 
 
 def test_helped_flows_are_kept_from_offloading_while_it_runs(router):
@@ -329,11 +347,13 @@ def test_status_flows_and_check_are_verbs(router):
     assert router.service("status").returncode == 3
     enable(router)
     router.service("start")
-    assert router.service("status").stdout == "running\n"
+    status = router.service("status")
+    assert (status.returncode, status.stdout) == (0, "running\n")
     flows = router.service("flows")
     assert flows.returncode == 1 and "is the pemi service running?" in flows.stderr
     check = router.service("check")
     assert check.returncode == 0 and "cache_kib = 4096" in check.stdout
+    assert 'firewall = "nft"' in check.stdout, "as the service has it"
     router.uci("set pemi.main.queues=9")
     check = router.service("check")
     assert check.returncode == 1
