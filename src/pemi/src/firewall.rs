@@ -166,9 +166,15 @@ pub fn nft(text: &str) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let text = String::from_utf8_lossy(&output.stderr);
+    Err(complaint(&String::from_utf8_lossy(&output.stderr)))
+}
+
+/// The first of what `nft` says, with the statement that it is about. Where that
+/// stands tells nobody anything, and is another place at the next attempt.
+fn complaint(text: &str) -> String {
     let mut lines = text.lines();
-    let mut said = lines.next().unwrap_or("nft says nothing").to_string();
+    let first = lines.next().unwrap_or("nft says nothing");
+    let mut said = first.split_once("Error: ").map_or(first, |(_, said)| said).to_string();
     if let Some(statement) = lines.next() {
         said.push_str(": ");
         said.push_str(statement.trim());
@@ -176,7 +182,7 @@ pub fn nft(text: &str) -> Result<(), String> {
             said.push_str(" (the kernel has no nft queue: install kmod-nft-queue)");
         }
     }
-    Err(said)
+    said
 }
 
 /// Whether the notifications of one datagram end with our table there or gone;
@@ -247,6 +253,26 @@ mod tests {
         bytes.extend([family, 0, 0, 0]);
         bytes.extend(attributes);
         bytes
+    }
+
+    #[test]
+    fn a_complaint_is_the_same_wherever_the_statement_stands() {
+        for place in ["/dev/stdin:13:11-36: ", "/dev/stdin:15:11-36: "] {
+            let text = format!(
+                "{place}Error: Could not process rule: No such file or directory\n\
+                 \t\tcounter queue flags bypass to 5443\n\t\t        ^^^^^\n"
+            );
+            assert_eq!(
+                complaint(&text),
+                "Could not process rule: No such file or directory: counter queue flags bypass \
+                 to 5443 (the kernel has no nft queue: install kmod-nft-queue)"
+            );
+        }
+        assert_eq!(
+            complaint("netlink: Operation not permitted\n"),
+            "netlink: Operation not permitted"
+        );
+        assert_eq!(complaint(""), "nft says nothing");
     }
 
     #[test]

@@ -116,7 +116,11 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         env!("CARGO_PKG_VERSION"),
         config.queue,
         config.queues,
-        if config.device.is_empty() { "any".into() } else { config.device.join(",") },
+        match (config.device.is_empty(), config.network.is_empty()) {
+            (false, _) => config.device.join(","),
+            (true, true) => "any".into(),
+            (true, false) => "none".into(),
+        },
         config.port.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
     );
     let firewall = match config.firewall {
