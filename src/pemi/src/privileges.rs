@@ -28,6 +28,17 @@ pub fn give_up(user: &str) -> io::Result<()> {
     prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0)
 }
 
+/// Whether this process has what a packet queue needs.
+pub fn are_kept() -> bool {
+    fs::read_to_string("/proc/self/status").is_ok_and(|status| suffice(&status))
+}
+
+fn suffice(status: &str) -> bool {
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    KEPT[..2].iter().all(|capability| effective.unwrap_or(0) >> capability & 1 == 1)
+}
+
 /// User and group of an account.
 fn find(accounts: &str, user: &str) -> Option<(u32, u32)> {
     let mut fields = accounts
@@ -81,6 +92,20 @@ fn done(result: c_int) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rights_of_a_process_are_read_from_its_status() {
+        for (set, enough) in [
+            ("0000000000803000", true),
+            ("000001ffffffffff", true),
+            ("0000000000001000", false),
+            ("0000000000000000", false),
+            ("?", false),
+        ] {
+            assert_eq!(suffice(&format!("Name:\tpemi\nCapEff:\t{set}\nCapBnd:\t0\n")), enough);
+        }
+        assert!(!suffice(""));
+    }
 
     #[test]
     fn accounts_are_found_by_their_whole_name() {

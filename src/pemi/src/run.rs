@@ -196,7 +196,7 @@ fn start(
     let path = Path::open(config, queue, receiver, waker.clone(), writer.sender(), wanted)
         .map_err(|error| {
             let table = fs::read_to_string(KERNEL_TABLE).unwrap_or_default();
-            explain(queue, &error, kernel_counters(&table, queue))
+            explain(queue, &error, kernel_counters(&table, queue), privileges::are_kept())
         })?;
     let (priority, ended) = (config.realtime_priority, ended.clone());
     let thread = thread::Builder::new()
@@ -212,12 +212,16 @@ fn start(
 }
 
 /// Why a queue cannot be had, in words that help. The kernel refuses a queue
-/// that is taken and a lack of rights alike (EPERM), so its list has to tell.
-fn explain(queue: u16, error: &io::Error, taken: Option<KernelCounters>) -> String {
-    if let Some(KernelCounters { owner, .. }) = taken {
+/// that is taken and a lack of rights alike (EPERM), so its list has to tell;
+/// who is not root cannot read that, but knows whether he is `entitled`.
+fn explain(queue: u16, error: &io::Error, taken: Option<KernelCounters>, entitled: bool) -> String {
+    let refused = error.raw_os_error() == Some(libc::EPERM);
+    if taken.is_some() || refused && entitled {
+        let owner = taken.map(|taken| format!(" (process {}, most likely)", taken.owner));
         return format!(
-            "queue {queue}: {error}: another program has it (process {owner}, most likely): \
-             is another pemi running? Otherwise choose another number (option queue)"
+            "queue {queue}: {error}: another program has it{}: is another pemi running? \
+             Otherwise choose another number (option queue)",
+            owner.unwrap_or_default()
         );
     }
     let likely = match error.raw_os_error() {
@@ -452,9 +456,13 @@ mod tests {
     fn a_queue_that_is_taken_is_told_from_a_lack_of_rights() {
         let error = io::Error::from_raw_os_error(libc::EPERM);
         let taken = KernelCounters { owner: 4242, ..KernelCounters::default() };
-        let text = explain(7, &error, Some(taken));
+        let text = explain(7, &error, Some(taken), true);
         assert!(text.contains("queue 7") && text.contains("process 4242"), "{text}");
-        let text = explain(7, &error, None);
+        let text = explain(7, &error, None, false);
         assert!(text.contains("queue 7") && text.contains("CAP_NET_ADMIN"), "{text}");
+        let text = explain(7, &error, None, true);
+        assert!(text.contains("another program has it: is another pemi"), "{text}");
+        let text = explain(7, &io::Error::from_raw_os_error(libc::ENOENT), None, true);
+        assert!(text.contains("kmod-nft-queue"), "{text}");
     }
 }
