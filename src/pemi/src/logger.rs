@@ -1,13 +1,14 @@
-//! Log lines `LEVEL message key=value ...` on standard error, which procd
-//! carries to the system log with a time stamp. Once the [`crate::writer`] runs
-//! it prints them, so that a slow reader never holds up whoever logs.
+//! Log lines `LEVEL message key=value ...`: what went wrong on standard error,
+//! the rest on standard output, since procd carries the one to the system log as
+//! errors and the other as information. Once the [`crate::writer`] runs it prints
+//! them, so that a slow reader never holds up whoever logs.
 
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::writer::Item;
 
@@ -27,17 +28,33 @@ impl Log for Logger {
         }
         let line = format!("{} {}\n", record.level(), record.args());
         if let Some(writer) = WRITER.get() {
-            match writer.try_send(Item::Line(line.clone())) {
+            match writer.try_send(Item::Line(record.level(), line.clone())) {
                 Ok(()) => return,
                 Err(TrySendError::Full(_)) => return count_dropped(),
                 Err(TrySendError::Disconnected(_)) => {}
             }
         }
         // Not yet, or no longer.
-        let _ = std::io::stderr().write_all(line.as_bytes());
+        print(is_trouble(record.level()), &line);
     }
 
     fn flush(&self) {}
+}
+
+/// Whether lines of this level tell that something went wrong.
+pub fn is_trouble(level: Level) -> bool {
+    level <= Level::Warn
+}
+
+/// Prints lines where they belong. Nobody can be told that this fails.
+pub fn print(trouble: bool, lines: &str) {
+    let _ = match trouble {
+        true => std::io::stderr().write_all(lines.as_bytes()),
+        false => {
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(lines.as_bytes()).and_then(|()| stdout.flush())
+        }
+    };
 }
 
 /// Starts logging.

@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use log::Level;
 use pemi_engine::Event;
 
 use crate::{events, logger};
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub enum Item {
     /// A log line with its newline.
-    Line(String),
+    Line(Level, String),
     /// An event of the engine.
     Event(Event),
     /// Finish.
@@ -71,22 +72,43 @@ impl Writer {
     }
 }
 
+/// Lines that wait to be printed together.
+#[derive(Default)]
+struct Lines {
+    trouble: String,
+    other: String,
+}
+
+impl Lines {
+    fn of(&mut self, level: Level) -> &mut String {
+        if logger::is_trouble(level) { &mut self.trouble } else { &mut self.other }
+    }
+
+    fn print(&mut self) {
+        for (trouble, lines) in [(false, &mut self.other), (true, &mut self.trouble)] {
+            if !lines.is_empty() {
+                logger::print(trouble, lines);
+                lines.clear();
+            }
+        }
+    }
+}
+
 fn write(items: &Receiver<Item>, mut file: Option<BufWriter<File>>) {
-    let mut lines = String::new();
+    let mut lines = Lines::default();
     while let Ok(first) = items.recv() {
         let mut stop = false;
         for item in std::iter::once(first).chain(items.try_iter().take(BACKLOG)) {
             match item {
-                Item::Line(line) => lines.push_str(&line),
+                Item::Line(level, line) => lines.of(level).push_str(&line),
                 Item::Event(event) => write_event(&event, &mut lines, &mut file),
                 Item::Stop => stop = true,
             }
         }
-        let _ = io::stderr().write_all(lines.as_bytes());
-        lines.clear();
+        lines.print();
         if let Some(Err(error)) = file.as_mut().map(Write::flush) {
             file = None;
-            let _ = writeln!(io::stderr(), "ERROR event file given up: {error}");
+            logger::print(true, &format!("ERROR event file given up: {error}\n"));
         }
         if stop {
             return;
@@ -94,10 +116,10 @@ fn write(items: &Receiver<Item>, mut file: Option<BufWriter<File>>) {
     }
 }
 
-fn write_event(event: &Event, lines: &mut String, file: &mut Option<BufWriter<File>>) {
+fn write_event(event: &Event, lines: &mut Lines, file: &mut Option<BufWriter<File>>) {
     let level = events::level(event.kind);
     if level <= log::max_level() {
-        lines.push_str(&format!("{level} {}\n", events::Text(event)));
+        lines.of(level).push_str(&format!("{level} {}\n", events::Text(event)));
     }
     if let Some(file) = file {
         // A failure is told by the flush that follows.

@@ -8,7 +8,7 @@
 //! so and pass.
 
 use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::io::{self, PipeReader, Read, Write};
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -134,15 +134,17 @@ impl Net {
     /// The daemon on the router, ready for packets.
     pub fn start(&self, arguments: &[&str]) -> Daemon {
         let control = self.file("control.sock");
+        let (log, to_log) = io::pipe().unwrap();
         let child = Command::new("ip")
             .args(["netns", "exec", &self.at("r"), env!("CARGO_BIN_EXE_pemi"), "run"])
             .args(["--queue", &QUEUE.to_string(), "--port", &PORT.to_string()])
             .args(["--control", control.to_str().unwrap()])
             .args(arguments)
-            .stderr(Stdio::piped())
+            .stdout(to_log.try_clone().unwrap())
+            .stderr(to_log)
             .spawn()
             .unwrap();
-        let mut daemon = Daemon { child, control };
+        let mut daemon = Daemon { child, control, log };
         daemon.until(|_| true);
         daemon
     }
@@ -164,6 +166,7 @@ impl Drop for Net {
 pub struct Daemon {
     child: Child,
     pub control: PathBuf,
+    log: PipeReader,
 }
 
 impl Daemon {
@@ -194,7 +197,7 @@ impl Daemon {
     /// How it ended and what it logged.
     pub fn end(&mut self) -> (ExitStatus, String) {
         let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        self.log.read_to_string(&mut log).unwrap();
         (self.child.wait().unwrap(), log)
     }
 }
