@@ -19,8 +19,10 @@ pub const BATCH: usize = 16;
 const SLOT: usize = 65536 + 4096;
 /// Verdicts sent to the kernel at a time.
 const VERDICTS: usize = 64;
-/// Packets that may wait in the kernel; more are let go unseen (fail-open).
-pub const MAX_LEN: u32 = 4096;
+/// Packets that may wait in the kernel. More than fit into the receive buffer: those
+/// beyond the buffer are numbered before they are let go (fail-open), so they can be
+/// counted; those beyond this length are not.
+pub const MAX_LEN: u32 = 16_384;
 const RECEIVE_BUFFER: u32 = 8 << 20;
 /// Attempts to hand over verdicts when the kernel is short of memory.
 const ATTEMPTS: usize = 16;

@@ -77,6 +77,9 @@ pub struct Snapshot {
     /// Packets let go that the engine was not shown: too large, cut, or of no
     /// known direction.
     pub unseen: u64,
+    /// Packets that the kernel let go as nobody could take them (fail-open). It
+    /// counts only those that it drops instead.
+    pub missed: u64,
     /// The scheduler gave no real-time priority.
     pub realtime_refused: bool,
     /// Echo probes.
@@ -103,7 +106,29 @@ pub struct Path {
     bypass_mark: u32,
     verdict_errors: u32,
     unseen: u64,
+    numbering: Numbering,
     realtime_refused: bool,
+}
+
+/// The kernel numbers packets as they come, those that it cannot hand over too.
+#[derive(Debug, Default)]
+struct Numbering {
+    next: Option<u32>,
+    missed: u64,
+}
+
+impl Numbering {
+    fn seen(&mut self, id: u32) {
+        let ahead = self.next.map_or(0, |next| id.wrapping_sub(next).cast_signed());
+        match u64::try_from(ahead) {
+            Ok(ahead) => {
+                self.missed += ahead;
+                self.next = Some(id.wrapping_add(1));
+            }
+            // Numbered by one processor, handed over later than by another.
+            Err(_) => self.missed = self.missed.saturating_sub(1),
+        }
+    }
 }
 
 /// What a wait has found.
@@ -140,6 +165,7 @@ impl Path {
             bypass_mark: config.bypass_mark,
             verdict_errors: 0,
             unseen: 0,
+            numbering: Numbering::default(),
             realtime_refused: false,
         })
     }
@@ -215,6 +241,7 @@ impl Path {
                 Command::Reset => {
                     self.engine.reset();
                     self.unseen = 0;
+                    self.numbering.missed = 0;
                 }
                 Command::Stop => return Ok(ControlFlow::Break(())),
             }
@@ -229,6 +256,7 @@ impl Path {
             inject_errors: self.injector.errors(),
             verdict_errors: self.verdict_errors,
             unseen: self.unseen,
+            missed: self.numbering.missed,
             realtime_refused: self.realtime_refused,
             probes: self.prober.counters(),
         }
@@ -265,6 +293,7 @@ impl Path {
 
     fn packet(&mut self, index: usize, packet: &Packet) -> io::Result<()> {
         let arrived = now();
+        self.numbering.seen(packet.id);
         if self.engine.next_timeout().is_some_and(|at| arrived.since(at) > OVERDUE) {
             self.timers()?;
         }
@@ -402,6 +431,21 @@ mod tests {
         let bytes: Vec<u64> = largest(flows, 5).iter().map(|flow| flow.bytes_down).collect();
         assert_eq!(bytes, [999, 998, 997, 996, 995]);
         assert_eq!(largest([flow(1)].into_iter(), 5).len(), 1);
+    }
+
+    #[test]
+    fn gaps_in_the_numbering_are_packets_missed() {
+        for (ids, missed) in [
+            (&[7, 8, 9][..], 0),
+            (&[7, 9, 12], 3),
+            (&[u32::MAX, 0, 2], 1),
+            (&[4, 6, 5, 7], 0),
+            (&[4, 3], 0),
+        ] {
+            let mut numbering = Numbering::default();
+            ids.iter().for_each(|id| numbering.seen(*id));
+            assert_eq!(numbering.missed, missed, "{ids:?}");
+        }
     }
 
     #[test]

@@ -148,7 +148,7 @@ pub fn run(options: RunOptions) -> Result<(), String> {
     };
     let result = daemon.serve(&mut signals, &mut control, &ended);
     let last = daemon.snapshots();
-    let dropped: u32 = kernel(&last).iter().map(KernelCounters::dropped).sum();
+    let dropped = unhelped(&last, &kernel(&last));
     let failed: u32 = last.iter().map(|path| path.inject_errors).sum();
     // Before the queues: what comes meanwhile passes.
     drop(daemon.firewall.take());
@@ -418,7 +418,7 @@ impl Daemon {
         if firewall.is_none() && self.config.firewall != config::Firewall::None {
             errors.push("firewall rules are not loaded; see the log of the start".into());
         }
-        let dropped: u32 = kernel.iter().map(KernelCounters::dropped).sum();
+        let dropped = unhelped(&paths, &kernel);
         if dropped > 0 {
             errors.push(format!("{dropped} packets passed unhelped: the queue was full"));
         }
@@ -440,6 +440,12 @@ impl Daemon {
             errors,
         })
     }
+}
+
+/// Packets that passed, or were dropped, without the daemon having seen them.
+fn unhelped(paths: &[Snapshot], kernel: &[KernelCounters]) -> u64 {
+    let missed: u64 = paths.iter().map(|path| path.missed).sum();
+    missed + kernel.iter().map(|counters| u64::from(counters.dropped())).sum::<u64>()
 }
 
 /// The kernel's counters of the same queues.

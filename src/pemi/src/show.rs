@@ -18,8 +18,12 @@ pub fn status(s: &Value) -> String {
         line(
             "queue",
             format!(
-                "{}: {} packets, dropped by kernel {}, for want of buffer {}",
-                queue["id"], queue["packets"], queue["kernel_dropped"], queue["user_dropped"]
+                "{}: {} packets, passed unseen {}, dropped by the kernel {}",
+                queue["id"],
+                queue["packets"],
+                queue["missed"],
+                queue["kernel_dropped"].as_u64().unwrap_or(0)
+                    + queue["user_dropped"].as_u64().unwrap_or(0)
             ),
         );
     }

@@ -67,7 +67,7 @@ pub fn status(facts: &Facts<'_>) -> Value {
         .zip(facts.kernel)
         .map(|(path, kernel)| {
             let packets = path.stats.packets_down + path.stats.packets_up + path.unseen;
-            json!({"id": path.queue, "packets": packets,
+            json!({"id": path.queue, "packets": packets, "missed": path.missed,
                 "kernel_dropped": kernel.kernel_dropped, "user_dropped": kernel.user_dropped,
                 "verdict_errors": path.verdict_errors})
         })
@@ -133,6 +133,7 @@ mod tests {
             queue,
             stats: Stats { packets_down: down, local_rtt_us_p50: down, ..Stats::default() },
             inject_errors: 1,
+            missed: 2,
             ..Snapshot::default()
         };
         let facts = Facts {
@@ -151,6 +152,7 @@ mod tests {
         assert_eq!(status["local_rtt_us"]["p50"], 20);
         assert_eq!(status["resent"]["errors"], 2);
         assert_eq!(status["queues"][0]["kernel_dropped"], 3);
+        assert_eq!(status["queues"][1]["missed"], 2);
         assert_eq!(status["queues"][1]["id"], 6);
         assert_eq!(status["errors"][0], "something");
     }

@@ -107,6 +107,32 @@ fn packets_pass_after_a_crash() {
 }
 
 #[test]
+fn packets_that_nobody_takes_pass_and_are_counted() {
+    let Some(net) = Net::new() else { return };
+    let mut daemon = net.start(&[]);
+    let (client, server) = ENDS[0];
+    let client = socket(&net, "c", client, 50000);
+    let server = socket(&net, "s", server, PORT);
+    pass(&client, &server, &payload_of(1200));
+    daemon.signal(libc::SIGSTOP);
+    // Until one gets by a daemon that takes nothing.
+    let (start, mut buffer) = (Instant::now(), [0; 2048]);
+    server.set_nonblocking(true).unwrap();
+    while !matches!(server.recv_from(&mut buffer), Ok((1201, _))) {
+        assert!(start.elapsed() < PATIENCE, "nothing passes");
+        client.send_to(&payload_of(1201), server.local_addr().unwrap()).unwrap();
+    }
+    daemon.signal(libc::SIGCONT);
+    // The next one that it takes reveals the gap.
+    let status = daemon.until(|status| {
+        client.send_to(&payload_of(1201), server.local_addr().unwrap()).unwrap();
+        status["queues"][0]["missed"].as_u64() > Some(0)
+    });
+    let error = status["errors"][0].as_str().unwrap();
+    assert!(error.contains("passed unhelped"), "{error}");
+}
+
+#[test]
 fn a_bad_file_on_reload_changes_nothing() {
     let Some(net) = Net::new() else { return };
     let file = net.file("pemi.json");
