@@ -100,6 +100,7 @@ test-package: setup ## build packages for two architectures, check them and the 
 	@$(PORTABLE)/make.sh apk x86_64
 	@$(PORTABLE)/make.sh ipk mipsel_24kc
 	@$(PORTABLE)/make.sh apk mipsel_24kc
+	@test/install.sh busybox-static debian-archive-keyring
 	@test/package/realtools.sh
 	cargo build -p pemi
 	$(PYTHON) -m pytest test/package

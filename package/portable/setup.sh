@@ -26,19 +26,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && compiler_is_there; then
   exit 0
 fi
 
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
-    missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  command -v apt-get >/dev/null || fail "this knows only apt; install by hand: ${missing[*]}"
-  [ "$(id -u)" -eq 0 ] || fail "these are missing; run: sudo apt-get install ${missing[*]}"
-  say "installing ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-fi
+test/install.sh "${packages[@]}"
 
 command -v rustup >/dev/null ||
   fail "rustup is needed, for the compiler $nightly; see https://rustup.rs"

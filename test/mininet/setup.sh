@@ -40,19 +40,7 @@ fi
 
 # The daemon's own libraries and Mininet come from packages, and those need root.
 [ "$(id -u)" -eq 0 ] || fail "not everything is installed yet; run: sudo make setup"
-command -v apt-get >/dev/null || fail "this knows only apt; install by hand: ${packages[*]}"
-
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
-    missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  say "installing ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-fi
+test/install.sh "${packages[@]}"
 
 if ! rust_is_new_enough; then
   say "installing Rust (at least $rust_minimum is needed)"

@@ -10,17 +10,4 @@ packages=(
   python3-venv dpkg-dev
 )
 
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
-    missing+=("$package")
-done
-[ ${#missing[@]} -gt 0 ] || exit 0
-if [ "$(id -u)" -ne 0 ]; then
-  echo "setup: not everything is installed yet; run as root: $0" >&2
-  exit 1
-fi
-echo "setup: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+"$(dirname "$0")/../install.sh" "${packages[@]}"

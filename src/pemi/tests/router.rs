@@ -212,6 +212,26 @@ fn whole_packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
+/// Sends a copy until it arrives.
+fn copy_arrives(
+    injector: &mut Injector,
+    packet: &[u8],
+    client: &UdpSocket,
+    server: SocketAddr,
+    payload: &[u8],
+) {
+    let start = Instant::now();
+    let mut buffer = [0; 2048];
+    let (len, sender) = loop {
+        injector.send(packet);
+        match client.recv_from(&mut buffer) {
+            Ok(got) => break got,
+            Err(_) => assert!(start.elapsed() < PATIENCE, "no copy arrives"),
+        }
+    };
+    assert_eq!((sender, &buffer[..len]), (server, payload));
+}
+
 #[test]
 fn copies_arrive_as_if_from_the_server() {
     let Some(net) = Net::new() else { return };
@@ -221,16 +241,7 @@ fn copies_arrive_as_if_from_the_server() {
         let server = SocketAddr::new(server.parse().unwrap(), PORT);
         let payload = payload_of(1200);
         let packet = whole_packet(server, client.local_addr().unwrap(), &payload);
-        let start = Instant::now();
-        let mut buffer = [0; 2048];
-        let (len, sender) = loop {
-            injector.send(&packet);
-            match client.recv_from(&mut buffer) {
-                Ok(got) => break got,
-                Err(_) => assert!(start.elapsed() < PATIENCE, "no copy arrives"),
-            }
-        };
-        assert_eq!((sender, &buffer[..len]), (server, &payload[..]));
+        copy_arrives(&mut injector, &packet, &client, server, &payload);
     }
     assert_eq!(injector.errors(), 0);
     injector.send(&whole_packet(
@@ -264,16 +275,7 @@ fn copies_on_a_bridge_leave_by_the_port_of_their_originals() {
         assert_eq!(injector.errors(), errors + 1);
         let header = [&mac[..], &[2, 0, 0, 0, 0, 1], &kind].concat();
         injector.learn(&packet, port, Header::new(&header));
-        let start = Instant::now();
-        let mut buffer = [0; 2048];
-        let (len, sender) = loop {
-            injector.send(&packet);
-            match client.recv_from(&mut buffer) {
-                Ok(got) => break got,
-                Err(_) => assert!(start.elapsed() < PATIENCE, "no copy arrives"),
-            }
-        };
-        assert_eq!((sender, &buffer[..len]), (server, &payload[..]));
+        copy_arrives(&mut injector, &packet, &client, server, &payload);
         assert_eq!(injector.errors(), errors + 1);
     }
 }
