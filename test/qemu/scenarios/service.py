@@ -64,7 +64,7 @@ def reload(lab: Lab) -> dict[str, object]:
     """A reload during a download loses no packet and forgets no flow; one with a
     bad configuration changes nothing."""
     router = lab.router
-    with Passage(router) as passage, lab.download(path.SERVER[4], 10_000_000) as download:
+    with Passage(router) as passage, lab.download(path.SERVER[4], 20_000_000) as download:
         router.wait(lambda: _age(router) >= 1, "a flow is a second old", 10)
         pid, age, reloads = router.pid(), _age(router), _reloads(router)
         for percent, counts in (("5", 1), ("900", 1), ("10", 2)):
