@@ -105,13 +105,13 @@ test-package: setup ## build packages for two architectures, check them and the 
 	cargo build -p pemi
 	$(PYTHON) -m pytest test/package
 
-test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, a minute
+test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, three minutes
 	@$(PORTABLE)/big-endian.sh
 
 QEMU_ARCHS = $(if $(filter all,$(ARCH)),x86_64 arm64 mipsel,$(or $(ARCH),x86_64 arm64))
 QEMU_PACKAGES = $(patsubst arm64,aarch64_generic,$(patsubst mipsel,mipsel_24kc,$(QEMU_ARCHS)))
 
-qemu-test: setup ## routers in QEMU with the package, 95 s each (ARCH=all, OPENWRT_IMAGE=)
+qemu-test: setup ## routers in QEMU with the package, two minutes each (ARCH=all, OPENWRT_IMAGE=)
 	@test/qemu/setup.sh
 	cargo build --release $(TESTBED) -p pemi-apps
 	@for arch in $(QEMU_PACKAGES); do \
