@@ -41,14 +41,16 @@ impl Header {
 
     /// With a VLAN tag that the kernel keeps beside the packet put where it is
     /// on the wire.
-    pub fn tagged(self, protocol: u16, control: u16) -> Option<Header> {
-        let bytes = self.bytes();
-        let mut tagged = Vec::with_capacity(MAX_HEADER + TAG);
-        tagged.extend(&bytes[..ADDRESSES]);
-        tagged.extend(protocol.to_be_bytes());
-        tagged.extend(control.to_be_bytes());
-        tagged.extend(&bytes[ADDRESSES..]);
-        Header::new(&tagged)
+    pub fn tagged(mut self, protocol: u16, control: u16) -> Option<Header> {
+        let len = usize::from(self.len);
+        if len + TAG > MAX_HEADER {
+            return None;
+        }
+        self.bytes.copy_within(ADDRESSES..len, ADDRESSES + TAG);
+        let tag = [protocol.to_be_bytes(), control.to_be_bytes()];
+        self.bytes[ADDRESSES..ADDRESSES + TAG].copy_from_slice(tag.as_flattened());
+        self.len += TAG as u8;
+        Some(self)
     }
 
     /// What precedes the IP packet on the wire.
