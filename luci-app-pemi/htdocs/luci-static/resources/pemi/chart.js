@@ -1,0 +1,200 @@
+'use strict';
+'require baseclass';
+'require dom';
+
+/* A line chart of the last two minutes. Text is HTML, so that the drawing may be
+ * stretched to any width; colours come from the theme where it has them. */
+
+const SVG = 'http://www.w3.org/2000/svg';
+const WIDTH = 600;
+const HEIGHT = 120;
+
+const COLOURS = {
+	good: 'var(--success-color-high, #00994f)',
+	main: 'var(--primary-color-high, #1976d2)',
+	bad: 'var(--error-color-high, #e0402a)'
+};
+
+let charts = 0;
+
+function svg(name, attributes) {
+	const node = document.createElementNS(SVG, name);
+
+	Object.keys(attributes).forEach(function(key) {
+		node.setAttribute(key, attributes[key]);
+	});
+
+	return node;
+}
+
+/* 1, 2 or 5 and zeros. */
+function roundUp(value) {
+	const power = Math.pow(10, Math.floor(Math.log(value) / Math.LN10));
+	const steps = [ 1, 2, 5, 10 ].filter(function(step) {
+		return step * power >= value * 0.999;
+	});
+
+	return steps[0] * power;
+}
+
+function line(samples, key, from, span, top, area) {
+	const path = [];
+	let before = null;
+
+	function close() {
+		if (area && before != null)
+			path.push('V%d Z'.format(HEIGHT));
+		before = null;
+	}
+
+	samples.forEach(function(sample) {
+		const value = sample[key];
+
+		if (value == null || sample.t < from)
+			return;
+
+		const x = ((sample.t - from) * WIDTH / span).toFixed(1);
+		const y = (HEIGHT - Math.min(value / top, 1) * HEIGHT).toFixed(1);
+
+		if (before == null || sample.t - before > 3) {
+			close();
+			path.push(area ? 'M' + x + ' ' + HEIGHT + ' L' + x + ' ' + y : 'M' + x + ' ' + y);
+		}
+		else {
+			path.push('L' + x + ' ' + y);
+		}
+
+		before = sample.t;
+	});
+	close();
+
+	return path.join(' ');
+}
+
+function legend(series) {
+	const swatch = svg('svg', { width: 18, height: 10, 'aria-hidden': 'true' });
+	const value = E('strong', {}, [ '-' ]);
+
+	swatch.appendChild(svg('line', {
+		x1: 0, y1: 5, x2: 18, y2: 5, 'stroke-width': 3,
+		'stroke-dasharray': series.dash || 'none',
+		style: 'stroke:' + COLOURS[series.colour]
+	}));
+
+	return {
+		value: value,
+		node: E('span', { 'style': 'white-space:nowrap;margin-right:1em', 'title': series.help || '' }, [
+			swatch, ' ', series.label, ' ', value
+		])
+	};
+}
+
+return baseclass.extend({
+	/* spec: title, format, least (of the scale), series of key, label, help, colour,
+	 * dash, area, sum (of the window instead of the last value). */
+	create: function(spec) {
+		const id = 'pemi-chart-%d'.format(charts++);
+		const title = svg('title', { id: id + '-title' });
+		const description = svg('desc', { id: id + '-desc' });
+		const drawing = svg('svg', {
+			viewBox: '0 0 %d %d'.format(WIDTH, HEIGHT),
+			preserveAspectRatio: 'none',
+			role: 'img',
+			'aria-labelledby': id + '-title ' + id + '-desc',
+			style: 'display:block;width:100%;height:9em;overflow:hidden'
+		});
+
+		title.textContent = spec.title;
+		drawing.appendChild(title);
+		drawing.appendChild(description);
+
+		[ 0, 0.25, 0.5, 0.75, 1 ].forEach(function(part) {
+			drawing.appendChild(svg('line', {
+				x1: 0, x2: WIDTH, y1: HEIGHT * part, y2: HEIGHT * part,
+				stroke: 'currentColor', 'stroke-opacity': part == 1 ? 0.6 : 0.15,
+				'vector-effect': 'non-scaling-stroke'
+			}));
+		});
+
+		const series = spec.series.map(function(one) {
+			const path = svg('path', {
+				'stroke-width': 2, 'stroke-linejoin': 'round', 'stroke-dasharray': one.dash || 'none',
+				'vector-effect': 'non-scaling-stroke', 'fill-opacity': 0.25,
+				style: 'stroke:%s;fill:%s'.format(COLOURS[one.colour], one.area ? COLOURS[one.colour] : 'none')
+			});
+			const entry = legend(one);
+
+			drawing.appendChild(path);
+
+			return { spec: one, path: path, entry: entry };
+		});
+
+		const highest = E('small', { 'style': 'position:absolute;top:0;left:.3em;opacity:.8' }, [ '' ]);
+		const note = E('em', { 'style': 'position:absolute;top:40%;left:0;right:0;text-align:center' }, [ _('Collecting data…') ]);
+
+		return {
+			spec: spec,
+			series: series,
+			description: description,
+			highest: highest,
+			note: note,
+			node: E('div', { 'class': 'pemi-chart' }, [
+				E('h4', {}, [ spec.title ]),
+				E('div', { 'style': 'position:relative' }, [ drawing, highest, note ]),
+				E('div', { 'style': 'display:flex;justify-content:space-between;opacity:.8', 'aria-hidden': 'true' }, [
+					E('small', {}, [ _('2 min ago') ]),
+					E('small', {}, [ _('1 min') ]),
+					E('small', {}, [ _('now') ])
+				]),
+				E('div', { 'class': 'pemi-legend' }, series.map(function(one) {
+					return one.entry.node;
+				}))
+			])
+		};
+	},
+
+	update: function(chart, samples, span) {
+		const spec = chart.spec;
+		const now = samples.length ? samples[samples.length - 1].t : 0;
+		let most = 0;
+
+		chart.series.forEach(function(one) {
+			one.values = samples.map(function(sample) {
+				return sample[one.spec.key];
+			}).filter(function(value) {
+				return value != null;
+			});
+			one.most = one.values.reduce(function(a, b) {
+				return Math.max(a, b);
+			}, 0);
+			most = Math.max(most, one.most);
+		});
+
+		const top = roundUp(Math.max(most, spec.least));
+
+		chart.series.forEach(function(one) {
+			const last = one.values.length ? one.values[one.values.length - 1] : null;
+			const sum = one.values.reduce(function(a, b) {
+				return a + b;
+			}, 0);
+
+			one.path.setAttribute('d', line(samples, one.spec.key, now - span, span, top, one.spec.area));
+			one.text = last == null ? '-' : spec.format(one.spec.sum ? sum : last);
+			dom.content(one.entry.value, one.text);
+		});
+
+		const known = chart.series.some(function(one) {
+			return one.values.length > 0;
+		});
+
+		dom.content(chart.highest, known ? spec.format(top) : '');
+		chart.note.style.display = known ? 'none' : '';
+
+		if (samples.length && !known)
+			dom.content(chart.note, _('Not told by this version of the daemon'));
+
+		chart.description.textContent = chart.series.map(function(one) {
+			return _('%s: %s, highest in the last two minutes %s').format(one.spec.label, one.text, spec.format(one.most));
+		}).join('. ');
+	}
+});

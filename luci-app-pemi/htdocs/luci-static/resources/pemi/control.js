@@ -1,0 +1,89 @@
+'use strict';
+'require baseclass';
+'require rpc';
+'require uci';
+'require ui';
+
+/* Switching it on and off. "On" takes two things: the option enabled, and the init
+ * script's start at boot. Whoever switches it on means both. */
+
+const callInit = rpc.declare({
+	object: 'rc',
+	method: 'init',
+	params: [ 'name', 'action' ],
+	reject: true
+});
+
+const callApply = rpc.declare({
+	object: 'uci',
+	method: 'apply',
+	params: [ 'timeout', 'rollback' ],
+	reject: true
+});
+
+function init(action) {
+	return callInit('pemi', action);
+}
+
+/* Without the rollback that Save & Apply has: this option cuts nobody off. What else
+ * waits to be applied is not applied along, because nobody asked for it. */
+function setEnabled(value) {
+	if (!uci.get('pemi', 'main'))
+		uci.add('pemi', 'pemi', 'main');
+
+	uci.set('pemi', 'main', 'enabled', value);
+
+	return uci.save().then(function() {
+		return uci.changes();
+	}).then(function(changes) {
+		const others = Object.keys(changes || {}).filter(function(config) {
+			return config != 'pemi';
+		});
+
+		if (others.length) {
+			ui.changes.init();
+
+			throw new Error(_('There are other unsaved changes. Apply or revert them first (Unsaved Changes, top right); this one is now among them.'));
+		}
+
+		/* Nothing to apply: it had this value already. */
+		return changes && changes.pemi ? callApply(0, false) : null;
+	}).then(function() {
+		uci.unload('pemi');
+
+		return uci.load('pemi');
+	});
+}
+
+return baseclass.extend({
+	on: function() {
+		return setEnabled('1').then(function() {
+			return init('enable');
+		}).then(function() {
+			return init('start');
+		});
+	},
+
+	off: function() {
+		return setEnabled('0').then(function() {
+			return init('stop');
+		});
+	},
+
+	start: function() {
+		return init('start');
+	},
+
+	/* Until the next boot, or the next change of the settings. */
+	stop: function() {
+		return init('stop');
+	},
+
+	restart: function() {
+		return init('restart');
+	},
+
+	boot: function(enable) {
+		return init(enable ? 'enable' : 'disable');
+	}
+});

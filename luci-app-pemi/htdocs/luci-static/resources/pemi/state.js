@@ -1,0 +1,152 @@
+'use strict';
+'require baseclass';
+'require pemi.format as format';
+
+/* What the answers mean, in plain words. Nothing is drawn here. */
+
+function refused(error) {
+	switch (error.kind) {
+	case 'denied':
+		return { kind: 'denied', level: 'warning', badge: _('No permission'),
+			title: _('You may not see what PEMI does'),
+			text: _('Your account has no access to it. Ask the administrator for the permission "luci-app-pemi", then log in again.') };
+	case 'old':
+		return { kind: 'old', level: 'warning', badge: _('Too old'),
+			title: _('The installed daemon is older than this page'),
+			text: _('It does not know what this page asks for. Update the package pemi.') };
+	case 'timeout':
+		return { kind: 'timeout', level: 'warning', badge: _('No answer'),
+			title: _('PEMI does not answer in time'),
+			text: _('The router may be very busy. This page keeps asking.') };
+	default:
+		return { kind: 'error', level: 'warning', badge: _('Error'),
+			title: _('PEMI cannot be asked'),
+			text: _('This page keeps asking. The router said: %s').format(error.message) };
+	}
+}
+
+function silent(facts) {
+	const service = facts.service || {};
+
+	if (facts.wanted === null && !service.found)
+		return { kind: 'missing', level: 'warning', badge: _('Not installed'),
+			title: _('PEMI is not installed'),
+			text: _('Install the package pemi, then reload this page.') };
+
+	if (!facts.wanted)
+		return { kind: 'off', level: 'notice', badge: _('Off'),
+			title: _('PEMI is switched off'),
+			text: _('Connections pass as if it were not there.') };
+
+	if (service.running)
+		return { kind: 'starting', level: 'notice', badge: _('Starting'),
+			title: _('PEMI is starting'),
+			text: _('It runs, but does not answer yet. If this lasts, see the system log.') };
+
+	return { kind: 'stopped', level: 'warning', badge: _('Stopped'),
+		title: _('PEMI is switched on, but does not run'),
+		text: _('It was stopped, or it could not start. The system log says why. If it says that the kernel has no NFQUEUE support, install the package kmod-nft-queue.') };
+}
+
+/* Errors of the daemon, with what to do about them. Its own words come where
+ * there are no better ones. */
+const KNOWN = [
+	[ /^device (.+) does not exist$/, function(m) {
+		return [ _('The device %s does not exist. Choose another one in the settings.').format(m[1]), 'admin/services/pemi/settings' ];
+	} ],
+	[ /^network (.+) has no device now$/, function(m) {
+		return [ _('The network %s is not up: its clients are not helped.').format(m[1]), 'admin/network/network' ];
+	} ],
+	[ /^(\d+) packets passed unhelped: the queue was full$/, function(m) {
+		return [ _('%s packets passed unhelped because the router did not keep up. If that number keeps growing, the router is too slow for this traffic.').format(format.count(m[1])), null ];
+	} ],
+	[ /^no real-time priority/, function() {
+		return [ _('PEMI has no priority over other programs: repairs come late while the router is busy.'), null ];
+	} ],
+	[ /^a packet queue does not answer$/, function() {
+		return [ _('A part of PEMI hangs. Restart it.'), null ];
+	} ],
+	[ /^firewall rules are not loaded/, function() {
+		return [ _('Nothing is helped: the firewall rules of PEMI are not loaded. The system log says why.'), 'admin/status/logs' ];
+	} ],
+	[ /^firewall rules cannot be loaded: (.*)$/, function(m) {
+		return [ _('Nothing is helped: the kernel does not take the firewall rules of PEMI. Install the package kmod-nft-queue; in bridged mode kmod-nft-bridge, too. It said: %s').format(m[1]), 'admin/system/package-manager' ];
+	} ],
+	[ /option '([^']+)': value (.*) is not valid; allowed: (.*)$/, function(m) {
+		return [ _('The setting %s has the value %s, which is not allowed (allowed: %s). The last good settings stay.').format(m[1], m[2], m[3]), 'admin/services/pemi/settings' ];
+	} ]
+];
+
+return baseclass.extend({
+	/* facts: status, error of asking for it, service, wanted. */
+	judge: function(facts) {
+		const status = facts.status;
+
+		if (!status)
+			return facts.error && facts.error.kind != 'absent' ? refused(facts.error) : silent(facts);
+
+		const packets = status.packets || {};
+		const flows = status.flows || {};
+
+		if (!(packets.down + packets.up + packets.other > 0))
+			return { kind: 'idle', level: 'success', badge: _('Running'),
+				title: _('PEMI runs and waits for traffic'),
+				text: _('No packet has come by yet. Open a web page or a video on a device behind the selected networks.') };
+
+		if (!packets.quic)
+			return { kind: 'noquic', level: 'success', badge: _('Running'),
+				title: _('PEMI runs, but has seen no QUIC yet'),
+				text: _('There is traffic, but none of it is QUIC, the only protocol that it can help. Most browsers and video apps use it.') };
+
+		return { kind: 'running', level: 'success', badge: _('Running'),
+			title: flows.protected
+				? N_(flows.protected, 'PEMI helps %d connection now', 'PEMI helps %d connections now').format(flows.protected)
+				: _('PEMI runs; no connection needs help now'),
+			text: null };
+	},
+
+	/* One sentence on what it has done. An hour is not kept by the daemon, so it
+	 * is told since when the counters count. */
+	sentence: function(status) {
+		const losses = status.losses || {};
+		const since = format.duration(status.uptime_s);
+
+		if (!losses.inferred)
+			return _('Since it started %s ago it has noticed no loss on the Wi-Fi hop.').format(since);
+
+		return _('Since it started %s ago it has repaired %s of %s losses that it noticed; %s were beyond its reach.').format(
+			since, format.count(losses.repaired), format.count(losses.inferred), format.count(this.beyond(losses)));
+	},
+
+	/* Lost before the router, or left alone because the hop was congested. */
+	beyond: function(losses) {
+		return (losses.upstream || 0) + (losses.congestion || 0);
+	},
+
+	/* Warnings: [ { text, link } ]. */
+	warnings: function(status) {
+		return (Array.isArray(status.errors) ? status.errors : []).map(function(error) {
+			for (let i = 0; i < KNOWN.length; i++) {
+				const found = String(error).match(KNOWN[i][0]);
+
+				if (found) {
+					const said = KNOWN[i][1](found);
+
+					return { text: said[0], link: said[1] };
+				}
+			}
+
+			return { text: String(error), link: null };
+		});
+	},
+
+	/* What this page shows and an older daemon does not tell. */
+	lacks: function(status, samples) {
+		const wanted = [ 'version', 'uptime_s', 'packets', 'flows', 'losses', 'concealed', 'queues', 'cache' ];
+		const last = samples.length ? samples[samples.length - 1] : null;
+
+		return wanted.some(function(name) {
+			return status[name] == null;
+		}) || (last != null && (last.upstream == null || last.local_rtt_us == null));
+	}
+});

@@ -1,0 +1,298 @@
+'use strict';
+'require view';
+'require dom';
+'require poll';
+'require uci';
+'require ui';
+'require pemi.api as api';
+'require pemi.chart as chart';
+'require pemi.control as control';
+'require pemi.flows as flows';
+'require pemi.format as format';
+'require pemi.health as health';
+'require pemi.samples as samples';
+'require pemi.state as state';
+
+/* One question a second, and none while nobody looks. */
+const TURNS = [ 'history', 'status', 'history', 'flows' ];
+/* Who may have been started or stopped elsewhere is looked at now and then. */
+const SERVICE_EVERY = 20;
+const NAMES_EVERY = 120;
+
+function charts() {
+	return [
+		chart.create({ title: _('Losses per second'), format: format.count, least: 5, series: [
+			{ key: 'inferred', label: _('Noticed'), colour: 'main', sum: true, help: _('Packets that seem to be lost') },
+			{ key: 'repaired', label: _('Repaired'), colour: 'good', sum: true, area: true, help: _('Seen to be repaired by a copy') },
+			{ key: 'beyond', label: _('Beyond reach'), colour: 'bad', dash: '4 3', sum: true,
+				help: _('Lost before the router, or left alone because the Wi-Fi was congested') }
+		] }),
+		chart.create({ title: _('Throughput'), format: format.bits, least: 1000000, series: [
+			{ key: 'down_bps', label: _('Download'), colour: 'main', area: true },
+			{ key: 'up_bps', label: _('Upload'), colour: 'good', dash: '4 3' }
+		] }),
+		chart.create({ title: _('Acknowledgements held per second'), format: format.count, least: 5, series: [
+			{ key: 'held', label: _('Held'), colour: 'main', sum: true, area: true,
+				help: _('Until the loss that they would tell of is repaired') }
+		] }),
+		chart.create({ title: _('Round trip between router and clients'), format: format.ms, least: 5000, series: [
+			{ key: 'rtt', label: _('Median'), colour: 'main' }
+		] })
+	];
+}
+
+/* A sample as it is drawn: what is not known has no value, rather than 0. */
+function drawn(sample) {
+	return Object.assign({}, sample, {
+		beyond: sample.upstream == null ? null : state.beyond(sample),
+		rtt: sample.local_rtt_us || null
+	});
+}
+
+function warning(text, link, level) {
+	return E('div', { 'class': 'alert-message ' + (level || 'warning') }, [
+		E('p', {}, [ text, ' ', link ? E('a', { 'href': L.url(link) }, [ _('Go there…') ]) : '' ])
+	]);
+}
+
+return view.extend({
+	load: function() {
+		return Promise.all([
+			api.settle(uci.load('pemi')),
+			api.settle(api.status()),
+			api.settle(api.service()),
+			api.settle(api.history(api.SAMPLES)),
+			api.settle(api.flows()),
+			api.settle(api.names())
+		]);
+	},
+
+	render: function(answers) {
+		this.tick = 0;
+		this.samples = samples.empty();
+		this.names = {};
+		this.charts = charts();
+		this.table = flows.create();
+		this.nodes = {
+			state: E('div', {}),
+			buttons: E('div', { 'class': 'pemi-buttons', 'style': 'margin:.5em 0' }),
+			warnings: E('div', {}),
+			health: E('div', {})
+		};
+		this.nodes.live = E('div', {}, [
+			E('div', { 'class': 'cbi-section' }, [
+				E('h3', {}, [ _('Last two minutes') ]),
+				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:1em 2em' },
+					this.charts.map(function(one) {
+						return one.node;
+					}))
+			]),
+			E('div', { 'class': 'cbi-section' }, [
+				E('h3', {}, [ _('Connections with the most traffic') ]),
+				E('div', { 'style': 'overflow-x:auto' }, [ this.table.node ])
+			]),
+			E('div', { 'class': 'cbi-section' }, [
+				E('h3', {}, [ _('Health') ]),
+				this.nodes.health
+			])
+		]);
+
+		this.take('status', answers[1]);
+		this.take('service', answers[2]);
+		this.take('history', answers[3]);
+		this.take('names', answers[5]);
+		this.take('flows', answers[4]);
+		this.draw();
+		poll.add(L.bind(this.ask, this), 1);
+
+		return E('div', { 'class': 'cbi-map' }, [
+			E('h2', {}, [ _('PEMI') ]),
+			E('div', { 'class': 'cbi-map-descr' }, [
+				_('Makes web pages, videos and calls that use QUIC fast again where the Wi-Fi loses packets: lost packets are sent again by the router, before the server notices.')
+			]),
+			E('div', { 'class': 'cbi-section' }, [ this.nodes.state, this.nodes.buttons, this.nodes.warnings ]),
+			this.nodes.live
+		]);
+	},
+
+	/* The next question; a page that nobody sees asks nothing. */
+	ask: function() {
+		const tick = ++this.tick;
+		let what = null;
+
+		if (document.hidden)
+			return Promise.resolve();
+
+		if (!this.status)
+			what = tick % 10 == 4 ? 'service' : tick % 2 ? 'status' : null;
+		else if (tick % NAMES_EVERY == 0)
+			what = 'names';
+		else if (tick % SERVICE_EVERY == 0)
+			what = 'service';
+		else if (samples.missing(this.samples) != null && tick % 2)
+			what = 'older';
+		else
+			what = TURNS[tick % TURNS.length];
+
+		if (!what)
+			return Promise.resolve();
+
+		return api.settle(this.question(what)).then(L.bind(function(answer) {
+			this.take(what, answer);
+			this.draw();
+		}, this));
+	},
+
+	question: function(what) {
+		switch (what) {
+		case 'history':
+			/* Its clock ticks as ours does; one more, in case it was not in step. */
+			return api.history(Math.ceil((Date.now() - (this.sampled || 0)) / 1000) + 2);
+		case 'older':
+			this.skip = samples.missing(this.samples);
+
+			return api.history(api.SAMPLES, this.skip);
+		default:
+			return api[what]();
+		}
+	},
+
+	take: function(what, answer) {
+		const value = answer.value;
+
+		switch (what) {
+		case 'status':
+			/* Who knows the method, and answers nonsense, is told as well. */
+			this.status = L.isObject(value) && value.packets ? value : null;
+			this.error = this.status ? null : answer.error || { kind: 'old' };
+
+			if (!this.status)
+				this.samples = samples.empty();
+			break;
+
+		case 'service':
+			if (answer.error)
+				this.service = null;
+			else
+				this.service = { found: !!value, running: !!(value && value.running), boot: !!(value && value.enabled) };
+			break;
+
+		case 'history':
+			if (Array.isArray(value)) {
+				samples.add(this.samples, value);
+				this.sampled = Date.now();
+			}
+			break;
+
+		case 'older':
+			if (!Array.isArray(value) || !samples.add(this.samples, value))
+				samples.giveUp(this.samples, this.skip);
+			break;
+
+		case 'names':
+			this.names = value || this.names;
+			break;
+
+		case 'flows':
+			if (Array.isArray(value))
+				flows.update(this.table, value, this.names, Date.now());
+			break;
+		}
+	},
+
+	draw: function() {
+		const verdict = state.judge({ status: this.status, error: this.error, service: this.service, wanted: api.wanted() });
+		const list = this.samples.list.map(drawn);
+
+		dom.content(this.nodes.state, [
+			E('p', { 'data-pemi-state': verdict.kind }, [
+				E('span', { 'class': 'label ' + verdict.level, 'style': 'margin-right:.5em' }, [ verdict.badge ]),
+				E('strong', {}, [ verdict.title ])
+			]),
+			verdict.text ? E('p', {}, [ verdict.text ]) : '',
+			verdict.kind == 'running' ? E('p', { 'class': 'pemi-sentence' }, [ state.sentence(this.status) ]) : '',
+			verdict.kind == 'stopped' || verdict.kind == 'starting'
+				? E('p', {}, [ E('a', { 'href': L.url('admin/status/logs') }, [ _('System log…') ]) ]) : ''
+		]);
+		this.drawButtons(verdict);
+		dom.content(this.nodes.warnings, this.status ? state.warnings(this.status).map(function(one) {
+			return warning(one.text, one.link);
+		}).concat(state.lacks(this.status, this.samples.list)
+			? [ warning(_('The installed daemon is older than this page: some figures are missing. Update the package pemi.'), null, 'notice') ] : []) : []);
+
+		this.nodes.live.style.display = this.status ? '' : 'none';
+
+		if (!this.status)
+			return;
+
+		this.charts.forEach(function(one) {
+			chart.update(one, list, samples.WINDOW);
+		});
+		dom.content(this.nodes.health, health.render(this.status));
+	},
+
+	/* Drawn anew only when they change: a button under the pointer stays. */
+	drawButtons: function(verdict) {
+		const boot = this.service && this.service.boot;
+		const key = [ verdict.kind, api.wanted(), boot, !!this.status, this.service != null ].join();
+
+		if (key == this.buttons)
+			return;
+
+		this.buttons = key;
+
+		const all = [];
+
+		if (!this.service || !this.service.found) {
+			/* Nothing to control, or not allowed to. */
+		}
+		else if (!api.wanted() && !this.status) {
+			all.push(this.button('on', _('Switch on'), 'cbi-button-apply important', _('Starts it, now and at every boot')));
+		}
+		else {
+			if (this.status || this.service.running)
+				all.push(this.button('restart', _('Restart'), 'cbi-button-action', _('Connections go on; what is under repair is not')),
+					this.button('stop', _('Stop'), 'cbi-button-action', _('Until the next boot')));
+			else
+				all.push(this.button('start', _('Start'), 'cbi-button-apply', ''));
+
+			all.push(boot
+				? this.button('noboot', _('Do not start at boot'), 'cbi-button-action', _('It starts at boot now'))
+				: this.button('boot', _('Start at boot'), 'cbi-button-action', _('It does not start at boot now')));
+			all.push(this.button('off', _('Switch off'), 'cbi-button-negative', _('Stops it, now and at every boot')));
+		}
+
+		dom.content(this.nodes.buttons, all);
+	},
+
+	button: function(action, label, style, help) {
+		return E('button', {
+			'class': 'btn cbi-button ' + style,
+			'style': 'margin:0 .5em .3em 0',
+			'title': help,
+			'data-pemi-action': action,
+			'disabled': L.hasViewPermission() ? null : true,
+			'click': ui.createHandlerFn(this, 'act', action)
+		}, [ label ]);
+	},
+
+	act: function(action) {
+		const done = action == 'boot' ? control.boot(true) : action == 'noboot' ? control.boot(false) : control[action]();
+
+		return done.then(L.bind(function() {
+			return Promise.all([ api.settle(api.service()), api.settle(api.status()) ]);
+		}, this)).then(L.bind(function(answers) {
+			this.take('service', answers[0]);
+			this.take('status', answers[1]);
+		}, this)).catch(function(error) {
+			ui.addNotification(null, E('p', {}, [ _('This could not be done: %s').format(error.message || error) ]), 'warning');
+		}).then(L.bind(function() {
+			this.buttons = null;
+			this.draw();
+		}, this));
+	},
+
+	handleSave: null,
+	handleSaveApply: null,
+	handleReset: null
+});
