@@ -15,7 +15,10 @@ struct Sample {
     up_bps: u64,
     inferred: u64,
     repaired: u64,
+    upstream: u64,
+    congestion: u64,
     held: u64,
+    local_rtt_us: u64,
     flows: u64,
 }
 
@@ -45,21 +48,24 @@ impl History {
             up_bps: since(stats.bytes_up, self.before.bytes_up) * 8,
             inferred: since(stats.losses_inferred, self.before.losses_inferred),
             repaired: since(stats.losses_repaired, self.before.losses_repaired),
+            upstream: since(stats.losses_upstream, self.before.losses_upstream),
+            congestion: since(stats.losses_congestion, self.before.losses_congestion),
             held: since(stats.concealed_held, self.before.concealed_held),
+            local_rtt_us: stats.local_rtt_us_p50,
             flows: stats.flows_active,
         });
         self.before = *stats;
     }
 
-    /// The last `seconds` samples, oldest first.
-    pub fn json(&self, seconds: usize) -> Value {
-        let skip = self.samples.len().saturating_sub(seconds);
+    /// The last `seconds` samples before the newest `skip`, oldest first.
+    pub fn json(&self, seconds: usize, skip: usize) -> Value {
+        let end = self.samples.len().saturating_sub(skip);
         self.samples
-            .iter()
-            .skip(skip)
+            .range(end.saturating_sub(seconds)..end)
             .map(|s| {
                 json!({"t": s.t, "down_bps": s.down_bps, "up_bps": s.up_bps, "inferred": s.inferred,
-                    "repaired": s.repaired, "held": s.held, "flows": s.flows})
+                    "repaired": s.repaired, "upstream": s.upstream, "congestion": s.congestion,
+                    "held": s.held, "local_rtt_us": s.local_rtt_us, "flows": s.flows})
             })
             .collect()
     }
@@ -82,13 +88,44 @@ mod tests {
             history
                 .sample(t, &Stats { bytes_down: t * 125, losses_repaired: t, ..Stats::default() });
         }
-        let last = history.json(2);
+        let last = history.json(2, 0);
         assert_eq!(last.as_array().unwrap().len(), 2);
         assert_eq!(
             (&last[1]["t"], &last[1]["down_bps"], &last[1]["repaired"]),
             (&json!(999), &json!(1000), &json!(1))
         );
-        assert_eq!(history.json(9999).as_array().unwrap().len(), SAMPLES);
+        assert_eq!(history.json(9999, 0).as_array().unwrap().len(), SAMPLES);
+    }
+
+    #[test]
+    fn the_newest_can_be_skipped() {
+        let mut history = History::new();
+        (1..=5).for_each(|t| history.sample(t, &Stats { local_rtt_us_p50: t, ..Stats::default() }));
+        let times = |seconds, skip| -> Vec<u64> {
+            let answer = history.json(seconds, skip);
+            answer.as_array().unwrap().iter().map(|s| s["t"].as_u64().unwrap()).collect()
+        };
+        assert_eq!(times(2, 1), [3, 4]);
+        assert_eq!(times(9, 3), [1, 2]);
+        assert!(times(9, 5).is_empty() && times(9, 600).is_empty());
+        assert_eq!(history.json(1, 1)[0]["local_rtt_us"], 4);
+    }
+
+    #[test]
+    fn losses_out_of_reach_are_differences_too() {
+        let mut history = History::new();
+        for (upstream, congestion) in [(3, 1), (4, 5)] {
+            history.sample(
+                1,
+                &Stats {
+                    losses_upstream: upstream,
+                    losses_congestion: congestion,
+                    ..Stats::default()
+                },
+            );
+        }
+        let last = &history.json(1, 0)[0];
+        assert_eq!((&last["upstream"], &last["congestion"]), (&json!(1), &json!(4)));
     }
 
     #[test]
@@ -96,6 +133,6 @@ mod tests {
         let mut history = History::new();
         history.sample(1, &Stats { bytes_up: 1000, ..Stats::default() });
         history.sample(2, &Stats { bytes_up: 10, ..Stats::default() });
-        assert_eq!(history.json(1)[0]["up_bps"], 80);
+        assert_eq!(history.json(1, 0)[0]["up_bps"], 80);
     }
 }

@@ -34,6 +34,8 @@ pub enum Request {
     History {
         /// So many.
         seconds: usize,
+        /// Before so many newest ones.
+        skip: usize,
     },
     /// Counters back to zero.
     Reset,
@@ -49,19 +51,23 @@ impl Request {
     /// know do not matter. On error the code and what is wrong.
     pub fn new(method: &str, arguments: &Value) -> Result<Request, (u32, String)> {
         let invalid = |what: String| (INVALID_ARGUMENT, what);
-        let number = |name: &str, default: u64, most: u64| match &arguments[name] {
+        let between = |name: &str, default: u64, least: u64, most: u64| match &arguments[name] {
             Value::Null => Ok(default as usize),
-            given => match given.as_u64().filter(|n| (1..=most).contains(n)) {
+            given => match given.as_u64().filter(|n| (least..=most).contains(n)) {
                 Some(n) => Ok(n as usize),
-                None => Err(invalid(format!("{name} {given} is not valid; allowed: 1 to {most}"))),
+                None => {
+                    Err(invalid(format!("{name} {given} is not valid; allowed: {least} to {most}")))
+                }
             },
         };
+        let number = |name, default, most| between(name, default, 1, most);
         match method {
             "status" => Ok(Request::Status),
             "flows" => Ok(Request::Flows { limit: number("limit", FLOWS, MAX_FLOWS)? }),
-            "history" => {
-                Ok(Request::History { seconds: number("seconds", 120, history::SAMPLES as u64)? })
-            }
+            "history" => Ok(Request::History {
+                seconds: number("seconds", 120, history::SAMPLES as u64)?,
+                skip: between("skip", 0, 0, history::SAMPLES as u64)?,
+            }),
             "reset" => Ok(Request::Reset),
             "log" => match LEVELS.iter().find(|(name, _)| arguments["level"] == *name) {
                 Some((_, level)) => Ok(Request::Log { level: *level }),
@@ -87,7 +93,9 @@ mod tests {
             ("status", json!({"ubus_rpc_session": "0000"}), Request::Status),
             ("flows", json!({"limit": 5}), Request::Flows { limit: 5 }),
             ("flows", json!({}), Request::Flows { limit: 20 }),
-            ("history", json!({"seconds": null}), Request::History { seconds: 120 }),
+            ("history", json!({"seconds": null}), Request::History { seconds: 120, skip: 0 }),
+            ("history", json!({"seconds": 9, "skip": 0}), Request::History { seconds: 9, skip: 0 }),
+            ("history", json!({"skip": 600}), Request::History { seconds: 120, skip: 600 }),
             ("reset", json!({}), Request::Reset),
             ("log", json!({"level": "warn"}), Request::Log { level: LevelFilter::Warn }),
         ] {
@@ -105,6 +113,7 @@ mod tests {
             ("flows", json!({"limit": 5.0}), INVALID_ARGUMENT, "1 to 1000"),
             ("flows", json!({"limit": [5]}), INVALID_ARGUMENT, "1 to 1000"),
             ("history", json!({"seconds": 601}), INVALID_ARGUMENT, "1 to 600"),
+            ("history", json!({"skip": 601}), INVALID_ARGUMENT, "0 to 600"),
             ("log", json!({"level": "loud"}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({"level": 3}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({}), INVALID_ARGUMENT, "error, warn"),

@@ -389,7 +389,9 @@ impl Daemon {
                 flows.truncate(limit);
                 Ok(json!({"flows": status::flows(&flows)}))
             }
-            Request::History { seconds } => Ok(json!({"history": self.history.json(seconds)})),
+            Request::History { seconds, skip } => {
+                Ok(json!({"history": self.history.json(seconds, skip)}))
+            }
             Request::Reset => {
                 self.workers.iter().for_each(|worker| worker.tell(Command::Reset));
                 Ok(json!({}))
