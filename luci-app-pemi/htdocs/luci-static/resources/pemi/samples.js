@@ -19,10 +19,9 @@ return baseclass.extend({
 		return samples.list.length ? samples.list[samples.list.length - 1].t : 0;
 	},
 
-	/* Adds those of an answer; true if one of them was not known. */
+	/* Adds those of an answer. */
 	add: function(samples, answer) {
 		const known = {};
-		let anew = false;
 
 		answer = answer.filter(function(sample) {
 			return sample && sample.t > 0;
@@ -37,11 +36,6 @@ return baseclass.extend({
 		samples.list.concat(answer).forEach(function(sample) {
 			known[sample.t] = sample;
 		});
-		answer.forEach(function(sample) {
-			anew = anew || samples.list.every(function(old) {
-				return old.t != sample.t;
-			});
-		});
 
 		const times = Object.keys(known).map(Number).sort(function(a, b) {
 			return a - b;
@@ -53,12 +47,10 @@ return baseclass.extend({
 		}).map(function(t) {
 			return known[t];
 		});
-
-		return anew;
 	},
 
-	/* How many of the newest to skip to get the next ones missing; null: none are. */
-	missing: function(samples) {
+	/* The time before which samples are missing; null: none are. */
+	hole: function(samples) {
 		const list = samples.list;
 		const newest = this.newest(samples);
 
@@ -69,14 +61,14 @@ return baseclass.extend({
 				return null;
 
 			if (list[i].t - before > NO_GAP)
-				return newest - list[i].t;
+				return list[i].t;
 		}
 
 		return null;
 	},
 
 	/* Asked for and not there: it is not asked for again. */
-	giveUp: function(samples, skip) {
-		samples.floor = this.newest(samples) - skip;
+	giveUp: function(samples, hole) {
+		samples.floor = hole;
 	}
 });

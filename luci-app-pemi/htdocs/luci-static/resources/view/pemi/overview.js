@@ -129,7 +129,7 @@ return view.extend({
 			what = 'names';
 		else if (tick % SERVICE_EVERY == 0)
 			what = 'service';
-		else if (samples.missing(this.samples) != null && tick % 2)
+		else if (samples.hole(this.samples) != null && tick % 2)
 			what = 'older';
 		else
 			what = TURNS[tick % TURNS.length];
@@ -149,9 +149,9 @@ return view.extend({
 			/* Its clock ticks as ours does; one more, in case it was not in step. */
 			return api.history(Math.ceil((Date.now() - (this.sampled || 0)) / 1000) + 2);
 		case 'older':
-			this.skip = samples.missing(this.samples);
+			this.hole = samples.hole(this.samples);
 
-			return api.history(api.SAMPLES, this.skip);
+			return api.history(api.SAMPLES, samples.newest(this.samples) - this.hole);
 		default:
 			return api[what]();
 		}
@@ -185,8 +185,11 @@ return view.extend({
 			break;
 
 		case 'older':
-			if (!Array.isArray(value) || !samples.add(this.samples, value))
-				samples.giveUp(this.samples, this.skip);
+			if (Array.isArray(value))
+				samples.add(this.samples, value);
+			/* There are none, or the daemon does not know how to skip. */
+			if (samples.hole(this.samples) === this.hole)
+				samples.giveUp(this.samples, this.hole);
 			break;
 
 		case 'names':

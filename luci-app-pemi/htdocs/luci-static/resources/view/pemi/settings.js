@@ -1,0 +1,195 @@
+'use strict';
+'require view';
+'require form';
+'require uci';
+'require tools.widgets as widgets';
+'require pemi.api as api';
+'require pemi.options as options';
+'require pemi.state as state';
+
+const MARKS = [
+	{ name: 'mark', standard: '0x20000000', label: _('Mark of copies') },
+	{ name: 'bypass_mark', standard: '0x10000000', label: _('Mark of connections let go') },
+	{ name: 'helped_mark', standard: '0x40000000', label: _('Mark of connections helped') }
+];
+
+/* What an empty field means is shown in it. */
+function value(section, tab, name, label, help, standard, check) {
+	const o = tab ? section.taboption(tab, form.Value, name, label, help)
+		: section.option(form.Value, name, label, help);
+
+	o.placeholder = standard;
+	o.validate = check;
+
+	return o;
+}
+
+function flag(section, tab, name, label, help, standard) {
+	const o = tab ? section.taboption(tab, form.Flag, name, label, help)
+		: section.option(form.Flag, name, label, help);
+
+	/* Written even if it is the default, so that the file says what is meant. */
+	o.default = standard;
+	o.rmempty = false;
+
+	return o;
+}
+
+function list(section, tab, name, label, help, choices) {
+	const o = section.taboption(tab, form.ListValue, name, label, help);
+
+	choices.forEach(function(choice) {
+		o.value(choice[0], choice[1]);
+	});
+	o.default = choices[0][0];
+
+	return o;
+}
+
+function basic(s) {
+	let o;
+
+	flag(s, 'basic', 'enabled', _('Switched on'), _('Also takes that it starts at boot, see the overview.'), '0');
+
+	o = s.taboption('basic', widgets.NetworkSelect, 'network', _('Networks'),
+		_('Networks whose clients are helped: those of your Wi-Fi. If neither a network nor a device is chosen, it is lan.'));
+	o.multiple = true;
+	o.nocreate = true;
+
+	o = s.taboption('basic', widgets.DeviceSelect, 'device', _('Devices'),
+		_('Or devices, besides the networks. In bridged mode the ports of the bridge that lead to the clients.'));
+	o.multiple = true;
+	o.nocreate = true;
+	o.noaliases = true;
+
+	list(s, 'basic', 'mode', _('Mode'),
+		_('Bridged is for access points, where clients and the way to the Internet are on one bridge. It needs the package kmod-nft-bridge and the ports of the clients as devices. A change restarts the service.'),
+		[ [ 'routed', _('Routed') ], [ 'bridged', _('Bridged') ] ]);
+
+	list(s, 'basic', 'direction', _('Losses that are repaired'),
+		_('Uploads gain only where the way to the Internet loses packets.'),
+		[ [ 'down', _('On the way to the clients') ], [ 'both', _('In both directions') ] ]);
+
+	o = s.taboption('basic', form.DynamicList, 'port', _('UDP ports'),
+		_('Ports of the servers, at most 16. QUIC on the web uses 443.'));
+	o.placeholder = '443';
+	o.validate = options.ports;
+}
+
+function advanced(s) {
+	value(s, 'advanced', 'cache_kib', _('Memory for copies (KiB)'),
+		_('64 to 1048576. Packets are kept until their fate is known; where there is too little room, less is repaired.'), '4096', options.range(64, 1048576));
+	value(s, 'advanced', 'max_flows', _('Connections known at a time'),
+		_('16 to 65536. Beyond this the one that was quiet for longest is forgotten.'), '1024', options.range(16, 65536));
+	value(s, 'advanced', 'resend_percent', _('Limit of copies (%)'),
+		_('0 to 100. Largest share of the packets of a connection that is sent again, besides one for each loss that was seen to be repaired.'), '10', options.range(0, 100));
+	flag(s, 'advanced', 'conceal', _('Hold acknowledgements'),
+		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
+	value(s, 'advanced', 'release_s', _('Let go after (s)'),
+		_('0 to 86400. A connection without a repair for so long passes without PEMI from then on, at full speed. 0: never.'), '30', options.range(0, 86400));
+	value(s, 'advanced', 'queues', _('Packet queues'),
+		_('1 to 8, each with a thread of its own. A change restarts the service.'), '1', options.range(1, 8));
+	value(s, 'advanced', 'queue', _('Number of the first queue'),
+		_('0 to 65535. Only if another program uses the same one. A change restarts the service.'), '5443', function(section_id, given) {
+			const valid = options.range(0, 65535).call(this, section_id, given);
+			const queues = +(this.section.formvalue(section_id, 'queues') || 1);
+
+			if (valid !== true || given == null || given === '' || +given + queues <= 65536)
+				return valid;
+
+			return _('Allowed: up to %d with so many queues').format(65536 - queues);
+		});
+	value(s, 'advanced', 'realtime_priority', _('Real-time priority'),
+		_('0 to 98; 0: like any other program, and repairs come late while the router is busy. A change restarts the service.'), '40', options.range(0, 98));
+
+	const help = {
+		mark: _('Packet mark of what PEMI sends itself. A change restarts the service.'),
+		bypass_mark: _('Mark of connections that need no help.'),
+		helped_mark: _('Connection mark that keeps helped connections out of flow offloading.')
+	};
+
+	MARKS.forEach(function(mark) {
+		value(s, 'advanced', mark.name, mark.label, help[mark.name], mark.standard, options.mark(MARKS.filter(function(other) {
+			return other !== mark;
+		})));
+	});
+
+	list(s, 'advanced', 'log_level', _('What is logged'), _('In the system log.'),
+		[ [ 'info', _('Normal') ], [ 'error', _('Errors only') ], [ 'warn', _('Errors and warnings') ], [ 'debug', _('Everything, for finding faults') ] ]);
+}
+
+function sidekick(s) {
+	flag(s, null, 'enabled', _('Switched on'), _('Settings are checked, but not acted on by this version yet.'), '0');
+	value(s, null, 'port', _('UDP port'), '', '5103', options.range(1, 65535));
+	value(s, null, 'interval', _('Interval of reports'), _('In packets (2p) or in time (10ms).'), '2p', options.interval);
+	value(s, null, 'threshold', _('Losses in one report'), _('1 to 64: how many missing packets one report can name.'), '8', options.range(1, 64));
+}
+
+function note(level, text, link, label) {
+	return E('div', { 'class': 'alert-message ' + level }, [
+		E('p', {}, [ text ]),
+		link ? E('p', {}, [ E('a', { 'class': 'btn cbi-button cbi-button-action', 'href': L.url(link) }, [ label ]) ]) : ''
+	]);
+}
+
+function notes(status) {
+	const all = [];
+	const chosen = L.toArray(uci.get('pemi', 'main', 'network')).concat(L.toArray(uci.get('pemi', 'main', 'device'))).filter(String);
+	const offloading = uci.sections('firewall', 'defaults').some(function(section) {
+		return section.flow_offloading == '1';
+	});
+	const bridged = uci.get('pemi', 'main', 'mode') == 'bridged';
+
+	if (!uci.get('pemi', 'main'))
+		all.push(note('warning', _('The settings cannot be read: /etc/config/pemi has no section named main, or you may not read it.')));
+
+	/* The init script takes lan then; that it is there can only be said with the right to read. */
+	if (!chosen.length && uci.get('network', 'loopback') && !uci.get('network', 'lan'))
+		all.push(note('warning', _('Nobody is helped: no network is chosen, and there is none named lan. Choose a network below.')));
+
+	if (bridged && !L.toArray(uci.get('pemi', 'main', 'device')).filter(String).length)
+		all.push(note('notice', _('In bridged mode choose the ports of the bridge that lead to your clients as devices, for instance the Wi-Fi interfaces. Without them the UDP ports tell the direction.')));
+
+	if (offloading)
+		all.push(note('notice', _('Flow offloading is on in the firewall. Connections that PEMI helps are kept out of it, and are given back when they need no help. Engines of some vendors offload regardless: if no connections appear in the overview, switch it off.'),
+			'admin/network/firewall', _('Firewall settings…')));
+
+	return all.concat(state.warnings(status || {}).map(function(one) {
+		/* The fix of some is this page. */
+		return note('warning', one.text, one.link == 'admin/services/pemi/settings' ? null : one.link, _('Go there…'));
+	}));
+}
+
+return view.extend({
+	load: function() {
+		return Promise.all([
+			api.settle(api.status()),
+			api.settle(uci.load('pemi')),
+			api.settle(uci.load('firewall')),
+			api.settle(uci.load('network'))
+		]);
+	},
+
+	render: function(answers) {
+		const m = new form.Map('pemi', _('PEMI - Settings'),
+			_('Changes take effect with Save & Apply, and connections go on being helped. An empty field means its default, which is shown in it.'));
+		let s;
+
+		s = m.section(form.NamedSection, 'main', 'pemi');
+		s.addremove = !uci.get('pemi', 'main');
+		s.tab('basic', _('Basic'));
+		s.tab('advanced', _('Advanced'));
+		basic(s);
+		advanced(s);
+
+		s = m.section(form.NamedSection, 'sidekick', 'sidekick', _('Sidekick'),
+			_('Reports to cooperating senders which packets have passed this router.'));
+		/* A section that is not in the file can be added, but none need be deleted. */
+		s.addremove = !uci.get('pemi', 'sidekick');
+		sidekick(s);
+
+		return m.render().then(function(node) {
+			return E('div', {}, notes(answers[0].value).concat([ node ]));
+		});
+	}
+});
