@@ -5,46 +5,38 @@
 
 /* What is asked of the router, and what a refusal means. */
 
-/* Answers stay below 4 KiB: a sample takes up to 150 bytes, a flow up to 300. */
-const SAMPLES = 24;
+/* Answers stay below 4 KiB: a sample takes up to 170 bytes, a flow up to 320. */
+const SAMPLES = 22;
 const FLOWS = 10;
 
+/* Without "reject": a refusal is an answer here, a number, and no error that LuCI
+ * writes to the console. */
 const callStatus = rpc.declare({
 	object: 'pemi',
-	method: 'status',
-	expect: { '': {} },
-	reject: true
+	method: 'status'
 });
 
 const callFlows = rpc.declare({
 	object: 'pemi',
 	method: 'flows',
-	params: [ 'limit' ],
-	expect: { flows: [] },
-	reject: true
+	params: [ 'limit' ]
 });
 
 const callHistory = rpc.declare({
 	object: 'pemi',
 	method: 'history',
-	params: [ 'seconds', 'skip' ],
-	expect: { history: [] },
-	reject: true
+	params: [ 'seconds', 'skip' ]
 });
 
 const callHints = rpc.declare({
 	object: 'luci-rpc',
-	method: 'getHostHints',
-	expect: { '': {} },
-	reject: true
+	method: 'getHostHints'
 });
 
 const callService = rpc.declare({
 	object: 'rc',
 	method: 'list',
-	params: [ 'name' ],
-	expect: { '': {} },
-	reject: true
+	params: [ 'name' ]
 });
 
 /* Error codes of ubus, and those of uhttpd for a call that does not get there. */
@@ -60,34 +52,52 @@ const KINDS = {
 	'-32003': 'timeout'
 };
 
+function refusal(code) {
+	return { kind: KINDS[code] || 'other', message: rpc.getStatusText(code) };
+}
+
+/* An answer that is an object; a refusal as { kind, message }. */
+function answer(promise) {
+	return promise.then(function(value) {
+		if (L.isObject(value))
+			return value;
+
+		throw refusal(typeof(value) == 'number' ? value : 9);
+	});
+}
+
 function kindOf(error) {
+	if (error && error.kind)
+		return error;
+
 	const text = String(error && error.message || error);
 	const code = text.match(/(?:ubus code|failed with error) (-?\d+)/);
 
-	return {
-		kind: (code && KINDS[code[1]]) || 'other',
-		message: text
-	};
+	return { kind: (code && KINDS[code[1]]) || 'other', message: text };
 }
 
 return baseclass.extend({
 	SAMPLES: SAMPLES,
 
 	status: function() {
-		return callStatus();
+		return answer(callStatus());
 	},
 
 	flows: function() {
-		return callFlows(FLOWS);
+		return answer(callFlows(FLOWS)).then(function(reply) {
+			return Array.isArray(reply.flows) ? reply.flows : [];
+		});
 	},
 
 	history: function(seconds, skip) {
-		return callHistory(Math.max(1, Math.min(seconds, SAMPLES)), skip || 0);
+		return answer(callHistory(Math.max(1, Math.min(seconds, SAMPLES)), skip || 0)).then(function(reply) {
+			return Array.isArray(reply.history) ? reply.history : [];
+		});
 	},
 
 	/* Names of hosts by their addresses. */
 	names: function() {
-		return callHints().then(function(hints) {
+		return answer(callHints()).then(function(hints) {
 			const names = {};
 
 			Object.keys(hints).forEach(function(mac) {
@@ -105,7 +115,7 @@ return baseclass.extend({
 
 	/* { enabled, running } of the init script; null where there is none. */
 	service: function() {
-		return callService('pemi').then(function(services) {
+		return answer(callService('pemi')).then(function(services) {
 			return services.pemi || null;
 		});
 	},

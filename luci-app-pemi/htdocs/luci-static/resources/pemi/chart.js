@@ -146,9 +146,11 @@ return baseclass.extend({
 					E('small', {}, [ _('1 min') ]),
 					E('small', {}, [ _('now') ])
 				]),
-				E('div', { 'class': 'pemi-legend' }, series.map(function(one) {
+				E('div', { 'class': 'pemi-legend' }, [
+					spec.series[0].sum ? E('span', { 'style': 'margin-right:1em;opacity:.8' }, [ _('In two minutes:') ]) : ''
+				].concat(series.map(function(one) {
 					return one.entry.node;
-				}))
+				})))
 			])
 		};
 	},
@@ -170,7 +172,7 @@ return baseclass.extend({
 			most = Math.max(most, one.most);
 		});
 
-		const top = roundUp(Math.max(most, spec.least));
+		const top = roundUp(Math.max(most * 1.2, spec.least));
 
 		chart.series.forEach(function(one) {
 			const last = one.values.length ? one.values[one.values.length - 1] : null;

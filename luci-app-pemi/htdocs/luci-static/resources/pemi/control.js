@@ -10,19 +10,23 @@
 const callInit = rpc.declare({
 	object: 'rc',
 	method: 'init',
-	params: [ 'name', 'action' ],
-	reject: true
+	params: [ 'name', 'action' ]
 });
 
 const callApply = rpc.declare({
 	object: 'uci',
 	method: 'apply',
-	params: [ 'timeout', 'rollback' ],
-	reject: true
+	params: [ 'timeout', 'rollback' ]
 });
 
+/* The answer is the status code alone. */
+function done(code) {
+	if (typeof(code) == 'number' && code != 0)
+		throw new Error(rpc.getStatusText(code));
+}
+
 function init(action) {
-	return callInit('pemi', action);
+	return callInit('pemi', action).then(done);
 }
 
 /* Without the rollback that Save & Apply has: this option cuts nobody off. What else
@@ -47,7 +51,7 @@ function setEnabled(value) {
 		}
 
 		/* Nothing to apply: it had this value already. */
-		return changes && changes.pemi ? callApply(0, false) : null;
+		return changes && changes.pemi ? callApply(0, false).then(done) : null;
 	}).then(function() {
 		uci.unload('pemi');
 

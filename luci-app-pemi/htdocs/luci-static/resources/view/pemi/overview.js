@@ -82,7 +82,7 @@ return view.extend({
 		this.nodes.live = E('div', {}, [
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Last two minutes') ]),
-				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,22em),1fr));gap:1em 2em' },
+				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28em),1fr));gap:1em 2em' },
 					this.charts.map(function(one) {
 						return one.node;
 					}))
@@ -123,7 +123,10 @@ return view.extend({
 		if (document.hidden)
 			return Promise.resolve();
 
-		if (!this.status)
+		/* Who may not ask now hardly may in a second. */
+		if (this.error && this.error.kind == 'denied')
+			what = tick % 10 ? null : 'status';
+		else if (!this.status)
 			what = tick % 10 == 4 ? 'service' : tick % 2 ? 'status' : null;
 		else if (tick % NAMES_EVERY == 0)
 			what = 'names';
