@@ -43,7 +43,7 @@ if ! grep -qs '^src-link pemi ' feeds.conf; then
   printf 'src-link pemi %s\n' "$root" >>feeds.conf
 fi
 packages=() targets=()
-for folder in "$root"/package/*/; do
+for folder in "$root"/package/*/ "$root"/luci-app-*/; do
   if grep -qs 'call BuildPackage\|include.*/luci\.mk' "$folder/Makefile"; then
     package=$(basename "$folder")
     packages+=("$package")

@@ -54,6 +54,8 @@ function setEnabled(value) {
 		return changes && changes.pemi ? callApply(0, false).then(done) : null;
 	}).then(function() {
 		uci.unload('pemi');
+		/* What the top of the page says of unsaved changes. */
+		ui.changes.init();
 
 		return uci.load('pemi');
 	});

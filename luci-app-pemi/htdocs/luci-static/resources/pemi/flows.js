@@ -28,10 +28,9 @@ function split(end) {
 	return parts ? { address: parts[1], port: parts[2] } : { address: String(end || ''), port: '' };
 }
 
-/* Addresses and names are told apart by a line break that any width may show. */
 function client(flow) {
 	if (!flow.name)
-		return flow.from.address;
+		return E('span', { 'style': 'word-break:break-all' }, [ flow.from.address ]);
 
 	return E('span', {}, [ flow.name, ' ', E('small', { 'style': 'opacity:.8;word-break:break-all' }, [ flow.from.address ]) ]);
 }

@@ -51,7 +51,7 @@ function drawn(sample) {
 
 function warning(text, link, level) {
 	return E('div', { 'class': 'alert-message ' + (level || 'warning') }, [
-		E('p', {}, [ text, ' ', link ? E('a', { 'href': L.url(link) }, [ _('Go there…') ]) : '' ])
+		E('p', {}, [ text, ' ', link ? E('a', { 'href': L.url(link), 'style': 'color:inherit;text-decoration:underline' }, [ _('Go there…') ]) : '' ])
 	]);
 }
 
@@ -82,7 +82,7 @@ return view.extend({
 		this.nodes.live = E('div', {}, [
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Last two minutes') ]),
-				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,28em),1fr));gap:1em 2em' },
+				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,36em),1fr));gap:1em 2em' },
 					this.charts.map(function(one) {
 						return one.node;
 					}))

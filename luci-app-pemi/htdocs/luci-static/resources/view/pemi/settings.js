@@ -140,9 +140,6 @@ function notes(status) {
 	});
 	const bridged = uci.get('pemi', 'main', 'mode') == 'bridged';
 
-	if (!uci.get('pemi', 'main'))
-		all.push(note('warning', _('The settings cannot be read: /etc/config/pemi has no section named main, or you may not read it.')));
-
 	/* The init script takes lan then; that it is there can only be said with the right to read. */
 	if (!chosen.length && uci.get('network', 'loopback') && !uci.get('network', 'lan'))
 		all.push(note('warning', _('Nobody is helped: no network is chosen, and there is none named lan. Choose a network below.')));
@@ -174,6 +171,18 @@ return view.extend({
 		const m = new form.Map('pemi', _('PEMI - Settings'),
 			_('Changes take effect with Save & Apply, and connections go on being helped. An empty field means its default, which is shown in it.'));
 		let s;
+
+		/* The form would load them again, and fail with a stack trace. */
+		if (answers[1].error) {
+			this.handleSave = this.handleSaveApply = this.handleReset = null;
+
+			return E('div', { 'class': 'cbi-map' }, [
+				E('h2', {}, [ _('PEMI - Settings') ]),
+				note('warning', answers[1].error.kind == 'denied'
+					? _('Your account may not read the settings. Ask the administrator for the permission "luci-app-pemi", then log in again.')
+					: _('The settings cannot be read. Is there a file /etc/config/pemi? The router said: %s').format(answers[1].error.message))
+			]);
+		}
 
 		s = m.section(form.NamedSection, 'main', 'pemi');
 		s.addremove = !uci.get('pemi', 'main');
