@@ -73,7 +73,7 @@ function draw(table) {
 
 	rows.forEach(function(flow, at) {
 		table.node.appendChild(E('tr', { 'class': 'tr cbi-rowstyle-%d'.format(at % 2 + 1) }, table.columns.map(function(column) {
-			return E('td', { 'class': 'td' + (column.number ? ' right' : ''), 'data-title': column.label }, [ column.show(flow) ]);
+			return E('td', { 'class': 'td', 'data-title': column.label }, [ column.show(flow) ]);
 		})));
 	});
 
@@ -98,10 +98,11 @@ return baseclass.extend({
 					draw(table);
 				}
 			}, [ column.label ]);
-			column.head = E('th', { 'class': 'th' + (column.number ? ' right' : ''), 'scope': 'col' }, [ column.button ]);
+			column.head = E('th', { 'class': 'th', 'scope': 'col' }, [ column.button ]);
 		});
+		/* Not "table-titles", which narrow screens hide: they could not be sorted. */
 		table.node = E('table', { 'class': 'table', 'id': 'pemi-flows' }, [
-			E('tr', { 'class': 'tr table-titles' }, table.columns.map(function(column) {
+			E('tr', { 'class': 'tr cbi-rowstyle-2' }, table.columns.map(function(column) {
 				return column.head;
 			}))
 		]);

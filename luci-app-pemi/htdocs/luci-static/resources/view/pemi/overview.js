@@ -258,7 +258,7 @@ return view.extend({
 		else {
 			if (this.status || this.service.running)
 				all.push(this.button('restart', _('Restart'), 'cbi-button-action', _('Connections go on; what is under repair is not')),
-					this.button('stop', _('Stop'), 'cbi-button-action', _('Until the next boot')));
+					this.button('stop', _('Stop'), 'cbi-button-action', _('Until the next boot or change of the settings')));
 			else
 				all.push(this.button('start', _('Start'), 'cbi-button-apply', ''));
 
