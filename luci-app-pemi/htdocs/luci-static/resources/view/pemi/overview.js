@@ -132,7 +132,8 @@ return view.extend({
 			what = 'names';
 		else if (tick % SERVICE_EVERY == 0)
 			what = 'service';
-		else if (samples.hole(this.samples) != null && tick % 2)
+		/* But for the second answer about flows, which the rates take. */
+		else if (samples.hole(this.samples) != null && tick % 2 && tick % 8 != 3)
 			what = 'older';
 		else
 			what = TURNS[tick % TURNS.length];
