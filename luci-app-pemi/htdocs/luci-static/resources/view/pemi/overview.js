@@ -126,6 +126,8 @@ return view.extend({
 		/* Who may not ask now hardly may in a second. */
 		if (this.error && this.error.kind == 'denied')
 			what = tick % 10 ? null : 'status';
+		else if (this.lost)
+			what = 'service';
 		else if (!this.status)
 			what = tick % 10 == 4 ? 'service' : tick % 2 ? 'status' : null;
 		else if (tick % NAMES_EVERY == 0)
@@ -167,14 +169,20 @@ return view.extend({
 		switch (what) {
 		case 'status':
 			/* Who knows the method, and answers nonsense, is told as well. */
+			this.lost = !!this.status;
 			this.status = L.isObject(value) && value.packets ? value : null;
 			this.error = this.status ? null : answer.error || { kind: 'old' };
+
+			/* Has it been stopped elsewhere, or does it come back? */
+			this.lost = this.lost && !this.status;
 
 			if (!this.status)
 				this.samples = samples.empty();
 			break;
 
 		case 'service':
+			this.lost = false;
+
 			if (answer.error)
 				this.service = null;
 			else
@@ -218,6 +226,8 @@ return view.extend({
 			]),
 			verdict.text ? E('p', {}, [ verdict.text ]) : '',
 			verdict.kind == 'running' ? E('p', { 'class': 'pemi-sentence' }, [ state.sentence(this.status) ]) : '',
+			this.service && this.service.found && !this.service.boot && api.wanted()
+				? E('p', {}, [ _('It does not start at boot now') ]) : '',
 			verdict.kind == 'stopped' || verdict.kind == 'starting'
 				? E('p', {}, [ E('a', { 'href': L.url('admin/status/logs') }, [ _('System log…') ]) ]) : ''
 		]);
