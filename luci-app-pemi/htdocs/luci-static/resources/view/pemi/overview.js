@@ -89,7 +89,7 @@ return view.extend({
 			]),
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Connections with the most traffic') ]),
-				E('div', { 'style': 'overflow-x:auto' }, [ this.table.node ])
+				this.table.frame
 			]),
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Health') ]),
@@ -304,7 +304,6 @@ return view.extend({
 		}, this)).catch(function(error) {
 			ui.addNotification(null, E('p', {}, [ _('This could not be done: %s').format(error.message || error) ]), 'warning');
 		}).then(L.bind(function() {
-			this.buttons = null;
 			this.draw();
 		}, this));
 	},

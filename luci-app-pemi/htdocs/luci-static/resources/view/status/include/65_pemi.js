@@ -1,7 +1,6 @@
 'use strict';
 'require baseclass';
 'require pemi.api as api';
-'require pemi.format as format';
 'require pemi.state as state';
 
 /* One line and a bar on the status page. Where PEMI is off there is nothing. */
@@ -26,7 +25,7 @@ return baseclass.extend({
 		const losses = status.losses || {};
 		const percent = losses.inferred ? Math.min(100, Math.round(losses.repaired * 100 / losses.inferred)) : 0;
 		const label = losses.inferred
-			? _('%s of %s losses repaired (%d%%)').format(format.count(losses.repaired), format.count(losses.inferred), percent)
+			? _('%d%% of losses repaired').format(percent)
 			: _('No losses noticed');
 
 		return E('table', { 'class': 'table' }, [
