@@ -50,7 +50,6 @@ config internal 'apply'
 config internal 'languages'
 config internal 'diag'
 CONFIG
-ln -sfn bootstrap "$root/www/luci-static/bootstrap-dark" 2>/dev/null || true
 hash=$(openssl passwd -1 secret)
 cat >"$root/etc/config/rpcd" <<CONFIG
 config rpcd

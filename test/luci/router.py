@@ -1,0 +1,205 @@
+"""A router as its ubus shows it: the daemon's answers are recorded, the rest is simulated."""
+
+import copy
+import json
+import time
+from pathlib import Path
+
+FIXTURES = Path(__file__).resolve().parent / "fixtures"
+
+# What uhttpd answers for a call that does not get to an object.
+NO_OBJECT = (-32000, "Object not found")
+NO_METHOD = (-32601, "Method not found")
+DENIED = (-32002, "Access denied")
+
+NETWORK = {
+    "loopback": {"type": "interface", "device": "lo", "proto": "static"},
+    "lan": {"type": "interface", "device": "br-lan", "proto": "static"},
+    "guest": {"type": "interface", "device": "wlan1", "proto": "static"},
+    "wan": {"type": "interface", "device": "eth1", "proto": "dhcp"},
+}
+
+
+def pemi_config(enabled: str) -> dict:
+    """As the package ships it."""
+    return {
+        "main": {"type": "pemi", "enabled": enabled, "network": ["lan"]},
+        "sidekick": {"type": "sidekick", "enabled": "0", "port": "5103", "interval": "2p"},
+    }
+
+
+class Refused(Exception):
+    """Instead of an answer: a code of ubus, or a pair as above."""
+
+
+class Router:
+    """In one state; `calls` has (time, object, method, arguments, size of the answer)."""
+
+    def __init__(self, state: str):
+        fixture = STATES[state].get("fixture", state)
+        self.options = STATES[state]
+        recorded = json.loads((FIXTURES / f"{fixture}.json").read_text()) if fixture else None
+        self.frames, self.history = (
+            (recorded["frames"], recorded["history"]) if recorded else ([], [])
+        )
+        self.started = time.time()
+        self.calls: list[tuple] = []
+        on = self.options.get("running", True)
+        self.service = {"start": 95, "stop": 10, "enabled": on, "running": on}
+        defaults = {"type": "defaults", "flow_offloading": self.options.get("offloading", "0")}
+        self.committed = {
+            "pemi": pemi_config("1" if on or self.options.get("crashed") else "0"),
+            "firewall": {"cfg01e63d": defaults},
+            "network": copy.deepcopy(NETWORK),
+        }
+        self.staged: dict[str, list] = {}
+        self.uci = copy.deepcopy(self.committed)
+
+    # What the daemon says.
+
+    def pemi(self, method: str, arguments: dict) -> dict:
+        if "refusal" in self.options:
+            raise Refused(self.options["refusal"])
+        if not self.service["running"] or not self.frames:
+            raise Refused(NO_OBJECT)
+        elapsed = int(time.time() - self.started)
+        frame = self.frames[min(elapsed, len(self.frames) - 1)]
+        if method == "status":
+            return self.aged(frame["status"])
+        if method == "flows":
+            return {"flows": frame["flows"][: arguments.get("limit", 20)]}
+        if method == "history":
+            return {"history": self.samples(elapsed, **arguments)}
+        raise Refused(NO_METHOD)
+
+    def aged(self, status: dict) -> dict:
+        gone = self.options.get("without", ())
+        return {key: value for key, value in status.items() if key not in gone}
+
+    def samples(self, elapsed: int, seconds: int = 600, skip: int = 0, **_) -> list[dict]:
+        """The newest is of now; those of the time since the start follow in turn."""
+        ages = range(skip + seconds - 1, skip - 1, -1)
+        last = len(self.history) - 1
+        found = []
+        for age in ages:
+            at = last - age if elapsed == 0 else last - age + elapsed
+            if at < 0 or not self.history:
+                continue
+            t = int(self.started) + elapsed - age
+            found.append(self.aged({**self.history[at % (last + 1)], "t": t}))
+        return found
+
+    # What the rest of the router says.
+
+    def rc(self, method: str, arguments: dict) -> dict:
+        if method == "list":
+            return {"pemi": dict(self.service)}
+        if self.options.get("readonly"):
+            raise Refused(DENIED)
+        action = arguments["action"]
+        if action in ("enable", "disable"):
+            self.service["enabled"] = action == "enable"
+        else:
+            self.reload(action != "stop")
+        return {}
+
+    def reload(self, wanted: bool = True) -> None:
+        self.service["running"] = wanted and self.committed["pemi"]["main"].get("enabled") == "1"
+        if self.service["running"] and not self.frames:
+            idle = json.loads((FIXTURES / "idle.json").read_text())
+            self.frames, self.history = idle["frames"], idle["history"]
+
+    def config(self, method: str, arguments: dict) -> dict:
+        if method == "changes":
+            return {"changes": self.staged}
+        if method == "get":
+            return self.values(**arguments)
+        if self.options.get("readonly"):
+            raise Refused(DENIED)
+        if method == "apply" and not self.staged:
+            raise Refused(5)
+        if method in ("apply", "confirm", "revert"):
+            if method == "apply":
+                self.committed = copy.deepcopy(self.uci)
+                self.staged = {}
+                self.reload()
+            return {}
+        name, section = arguments["config"], arguments.get("section")
+        sections = self.uci[name]
+        if method == "add":
+            section = arguments.get("name") or f"cfg{len(sections):06x}"
+            sections[section] = {"type": arguments["type"], **arguments.get("values", {})}
+        elif method == "set":
+            sections[section].update(arguments["values"])
+        elif method == "delete":
+            for option in arguments.get("options", [arguments.get("option")]):
+                sections[section].pop(option, None)
+        self.staged.setdefault(name, []).append([method, section, arguments.get("values")])
+        return {"section": section}
+
+    def values(self, config: str, section: str | None = None, **_) -> dict:
+        if config not in self.uci:
+            raise Refused(4)
+        values = {}
+        for index, (name, options) in enumerate(self.uci[config].items()):
+            kept = {key: value for key, value in options.items() if key != "type"}
+            described = {".name": name, ".type": options["type"], ".index": index}
+            described[".anonymous"] = name.startswith("cfg")
+            values[name] = {**described, **kept}
+        return {"values": values if section is None else values[section]}
+
+    def answer(self, name: str, method: str, arguments: dict) -> dict:
+        if name == "pemi":
+            return self.pemi(method, arguments)
+        if name == "rc":
+            return self.rc(method, arguments)
+        if name == "uci":
+            if self.options.get("stranger"):
+                raise Refused(DENIED)
+            return self.config(method, arguments)
+        if (name, method) == ("luci-rpc", "getHostHints"):
+            address = self.frames[0]["flows"][0]["client"] if self.running_flows() else ""
+            return {
+                "02:00:00:00:00:01": {
+                    "ipaddrs": [address.rsplit(":", 1)[0]],
+                    "ip6addrs": [],
+                    "name": "annas-phone",
+                }
+            }
+        raise Refused(NO_OBJECT)
+
+    def running_flows(self) -> bool:
+        return bool(self.frames and self.frames[0]["flows"])
+
+    def call(self, message: dict) -> dict:
+        _, name, method, arguments = message["params"]
+        reply = {"jsonrpc": "2.0", "id": message["id"]}
+        try:
+            reply["result"] = [0, self.answer(name, method, arguments)]
+        except Refused as refused:
+            code = refused.args[0]
+            if isinstance(code, int):
+                reply["result"] = [code]
+            else:
+                reply["error"] = {"code": code[0], "message": code[1]}
+        size = len(json.dumps(reply))
+        self.calls.append((time.monotonic(), name, method, arguments, size))
+        return reply
+
+
+OLDER = ("concealed", "local_rtt_us", "cache", "upstream", "congestion")
+STATES = {
+    "running": {},
+    "idle": {},
+    "noquic": {},
+    "many": {},
+    "errors": {},
+    "readonly": {"fixture": "running", "readonly": True},
+    "off": {"fixture": None, "running": False},
+    "crashed": {"fixture": None, "running": False, "crashed": True},
+    "denied": {"fixture": None, "refusal": DENIED, "stranger": True},
+    "busy": {"fixture": None, "refusal": 7},
+    "older": {"fixture": "running", "without": OLDER},
+    "ancient": {"fixture": None, "refusal": NO_METHOD},
+    "offloading": {"fixture": "running", "offloading": "1"},
+}
