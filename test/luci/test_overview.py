@@ -1,0 +1,147 @@
+"""Services > PEMI > Overview in every state."""
+
+import pytest
+from conftest import SIZES, THEMES
+
+PATH = "admin/services/pemi/overview"
+# What each state is called by the page, and what it says in words.
+SAYS = {
+    "running": ("running", "losses that it noticed"),
+    "idle": ("idle", "waits for traffic"),
+    "noquic": ("noquic", "no QUIC yet"),
+    "many": (None, "Running"),
+    "errors": ("idle", "firewall rules"),
+    "off": ("off", "switched off"),
+    "crashed": ("stopped", "does not run"),
+    "denied": ("denied", "permission"),
+    "busy": ("timeout", "does not answer in time"),
+    "older": ("running", "older than this page"),
+    "ancient": ("old", "older than this page"),
+}
+POINTS = """
+return [...document.querySelectorAll('#view svg')].filter(svg => svg.getAttribute('role') == 'img')
+  .map(svg => [...svg.querySelectorAll('path, polyline')].map(line =>
+    (line.getAttribute('d') ?? line.getAttribute('points') ?? '').split(/[\\sML]+(?=\\d)/).length));
+"""
+COLUMN = """
+return [...document.querySelectorAll('#pemi-flows .tr:not(.table-titles)')]
+  .map(row => row.children[arguments[0]].innerText);
+"""
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", SIZES)
+@pytest.mark.parametrize("state", SAYS)
+def test_state(page, state, width, theme):
+    browser = page.open(PATH, state, theme, width)
+    kind, words = SAYS[state]
+    browser.until(lambda: words.lower() in browser.text().lower(), f"no {words!r}")
+    if kind:
+        assert browser.all(f"[data-pemi-state='{kind}']")
+    if state in ("running", "older"):
+        # The two minutes come in parts, one a second.
+        browser.until(
+            lambda: min(max(chart) for chart in browser.run(POINTS)[:3]) > 45, "no charts"
+        )
+    browser.picture(f"overview-{state}-{width}-{theme}")
+    assert browser.wider() == []
+    assert browser.problems() == []
+    for trace in ("TypeError", "undefined", "NaN", "[object", "Infinity"):
+        assert trace not in browser.text()
+
+
+def test_charts_have_points_and_a_description(page):
+    browser = page.open(PATH)
+    browser.until(lambda: min(max(chart) for chart in browser.run(POINTS)) > 100, "no charts")
+    labels = browser.run(
+        "return [...document.querySelectorAll('svg[role=img]')]"
+        ".map(svg => svg.querySelector('desc').textContent)"
+    )
+    assert len(labels) >= 4
+    assert all(any(letter.isdigit() for letter in label) for label in labels)
+
+
+def test_charts_move_on(page):
+    browser = page.open(PATH)
+    line = "return document.querySelector('svg[role=img] path').getAttribute('d')"
+    before = browser.run(line)
+    browser.until(lambda: browser.run(line) != before, "the chart stands still")
+
+
+def test_rates_come_from_two_answers(page):
+    browser = page.open(PATH)
+    browser.until(lambda: all("bit/s" in text for text in browser.run(COLUMN, 3)), "no rate")
+
+
+def test_sorting(page):
+    browser = page.open(PATH, "many")
+    head = "#pemi-flows .table-titles .th:nth-child(2) a"
+    browser.click(head)
+    assert "ascending" in browser.one("#pemi-flows .th:nth-child(2)").get_attribute("aria-sort")
+    assert browser.run(COLUMN, 1) == sorted(browser.run(COLUMN, 1))
+    browser.click("#pemi-flows .table-titles .th:nth-child(3) a")
+    first = browser.run(COLUMN, 2)
+    browser.click("#pemi-flows .table-titles .th:nth-child(3) a")
+    assert browser.run(COLUMN, 2) == first[::-1] or len(set(first)) < len(first)
+    assert browser.one("#pemi-flows .th:nth-child(2)").get_attribute("aria-sort") == "none"
+
+
+@pytest.mark.parametrize("state", ["running", "many", "off", "busy"])
+def test_the_poll_costs_little(page, state):
+    browser = page.open(PATH, state)
+    start = len(page.router.calls)
+    seen = 5 if state in ("running", "many") else 2
+    browser.until(lambda: len(page.router.calls) >= start + seen, "no polling")
+    calls = page.router.calls[start:]
+    seconds = calls[-1][0] - calls[0][0]
+    assert (len(calls) - 1) / seconds < 1.1
+    assert max(call[4] for call in page.called("pemi")) <= 4096
+
+
+def test_a_hidden_page_asks_nothing(page):
+    browser = page.open(PATH)
+    start = len(page.router.calls)
+    browser.until(lambda: len(page.router.calls) > start, "no polling")
+    browser.hide(True)
+    # What was under way may still come; then a poll of 5 s would have had its turn.
+    count = browser.run_for(6, lambda: len(page.router.calls), settle=1)
+    assert count[0] == count[-1]
+    browser.hide(False)
+    browser.until(lambda: len(page.router.calls) > count[-1], "no polling after it is seen again")
+    assert browser.problems() == []
+
+
+def test_it_comes_back(page):
+    """The daemon goes and comes while the page is open."""
+    browser = page.open(PATH)
+    page.router.service["running"] = False
+    browser.one("[data-pemi-state='stopped']")
+    page.router.service["running"] = True
+    browser.one("[data-pemi-state='running']")
+    assert browser.problems() == []
+
+
+def test_buttons(page):
+    browser = page.open(PATH, "off")
+    browser.click("[data-pemi-action='on']")
+    browser.one("[data-pemi-state='idle']")
+    assert [call[3]["action"] for call in page.called("rc", "init")] == ["enable", "start"]
+    assert page.router.committed["pemi"]["main"]["enabled"] == "1"
+    for action in ("stop", "start", "restart", "noboot", "boot"):
+        browser.click(f"[data-pemi-action='{action}']:not([disabled])")
+        sent = {"noboot": "disable", "boot": "enable"}.get(action, action)
+        browser.until(
+            lambda sent=sent: page.called("rc", "init")[-1][3]["action"] == sent, f"no {sent}"
+        )
+    browser.click("[data-pemi-action='off']:not([disabled])")
+    browser.one("[data-pemi-state='off']")
+    assert page.router.committed["pemi"]["main"]["enabled"] == "0"
+    assert browser.problems() == []
+
+
+def test_reading_only(page):
+    browser = page.open(PATH, "readonly")
+    browser.one("[data-pemi-state='running']")
+    buttons = browser.all("[data-pemi-action]")
+    assert all(not button.is_enabled() for button in buttons)
+    assert page.called("rc", "init") == []
