@@ -30,6 +30,13 @@ return [...document.querySelectorAll('body *')].filter(node => {
 }).map(node => `${node.tagName}.${node.className}: ${node.textContent.slice(0, 40)}`);
 """
 
+# Pictures are of what things come to, not of the way there.
+STILL = """
+const style = document.createElement('style');
+style.textContent = '* { animation: none !important; transition: none !important; }';
+document.head.append(style);
+"""
+
 
 class Browser:
     def __init__(self):

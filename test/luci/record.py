@@ -50,8 +50,7 @@ def main() -> None:
 
             lab.serve()
             daemon = Daemon(router, Path(folder), **settings)
-            for size in (900_000_000, 300_000_000, 150_000_000):
-                lab.download(size)
+            downloads = [lab.download(size) for size in (900_000_000, 300_000_000, 150_000_000)]
             time.sleep(125)
             record("running", daemon, FRAMES)
             daemon.close()
@@ -65,6 +64,9 @@ def main() -> None:
             record("many", daemon, 1)
             daemon.close()
 
+            for process in downloads:
+                process.kill()
+                process.wait()
             # Where the kernel has no queue for nftables, the daemon says so in `errors`.
             daemon = Daemon(router, Path(folder), firewall="nft", **settings)
             time.sleep(1)

@@ -89,7 +89,6 @@ NODES
 mkdir -p /tmp/run/ubus /tmp/lock /tmp/log /tmp/etc /tmp/lib /tmp/state /dev/pts
 chown ubus:ubus /tmp/run/ubus
 ip link set lo up
-ip link add br-lan type veth peer name lan1 && ip link set lan1 up
 awaited() { # object
   n=0
   until ubus -S list "$1" >/dev/null 2>&1; do
@@ -120,6 +119,7 @@ mkdir -p "$root/.old" "$root"/{proc,sys,tmp,dev}
 
 # The first process of a pid namespace takes all others along when it goes.
 setsid unshare --mount --net --pid --uts --ipc --fork --kill-child --propagation private bash -c "
+  ip link add br-lan type veth peer name lan1 && ip link set lan1 up && # busybox's ip cannot
   mount --bind '$root' '$root' && cd '$root' && pivot_root . .old &&
   exec /bin/busybox sh -c '
     busybox mount --make-rprivate /; busybox umount -l /.old; exec /bin/sh /rig-init'
