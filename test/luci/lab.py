@@ -51,7 +51,7 @@ class Lab:
         self.client_address = f"{net}.2"
         if lan:  # the far end of the LAN device
             router.run(f"ip link set dev {lan} netns {self.wifi.pid}")
-            self.wifi.run(f"ip link set dev {lan} name left")
+            self.wifi.run(f"ip link set dev {lan} name left up")
         else:
             self.pair(router, "lan0", self.wifi, "left")
             router.run(f"ip addr add {net}.1/24 dev lan0")
