@@ -20,7 +20,7 @@ MININET := test/mininet
 
 .PHONY: help setup build demo figure sim sim-ablation test test-rust test-python test-experiments \
 	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian \
-	qemu-test clean
+	qemu-test luci-test clean
 
 help: ## list the tasks
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -117,6 +117,10 @@ qemu-test: setup ## routers in QEMU with the package, two minutes each (ARCH=all
 	@for arch in $(QEMU_PACKAGES); do \
 		for kind in ipk $(if $(OPENWRT_IMAGE),apk); do $(PORTABLE)/make.sh $$kind $$arch; done; done
 	$(PYTHON) test/qemu/run.py $(QEMU_ARCHS) $(if $(OPENWRT_IMAGE),--openwrt $(OPENWRT_IMAGE))
+
+luci-test: ## the LuCI app in headless Chromium, pictures in out/luci (LUCI_ROOT=, OPENWRT_ROOTFS=)
+	@test/luci/setup.sh
+	@LUCI_ROOT=$(LUCI_ROOT) OPENWRT_ROOTFS=$(OPENWRT_ROOTFS) test/luci/run.sh
 
 clean: ## remove everything that was built or measured
 	cargo clean

@@ -64,12 +64,14 @@ config login
 	option username 'reader'
 	option password '$hash'
 	list read 'luci-base'
+	list read 'unauthenticated'
 	list read 'luci-mod-status-index'
 	list read 'luci-app-pemi'
 config login
 	option username 'stranger'
 	option password '$hash'
 	list read 'luci-base'
+	list read 'unauthenticated'
 	list read 'luci-mod-status-index'
 CONFIG
 sed -i "s/option enabled '1'/option enabled '0'/" "$root/etc/config/pemi"
