@@ -10,7 +10,7 @@ SAYS = {
     "idle": ("idle", "waits for traffic"),
     "noquic": ("noquic", "no QUIC yet"),
     "many": (None, "Running"),
-    "errors": ("idle", "firewall rules"),
+    "errors": (None, "firewall rules"),
     "off": ("off", "switched off"),
     "crashed": ("stopped", "does not run"),
     "denied": ("denied", "permission"),

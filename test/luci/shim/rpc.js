@@ -1,6 +1,11 @@
 'use strict';
 'require baseclass';
 
+const STATUS = {
+	0: _('Command OK'), 2: _('Invalid argument'), 3: _('Method not found'), 4: _('Resource not found'),
+	5: _('No data received'), 6: _('Permission denied'), 7: _('Request timeout')
+};
+
 /* Calls of one turn of the event loop go out as one request. */
 let waiting = [];
 let number = 1;
@@ -56,6 +61,7 @@ return baseclass.extend({
 			});
 		};
 	},
+	getStatusText: code => STATUS[code] ?? _('Unknown error code'),
 	list: () => call('session', 'list', {}),
 	getSessionID: () => L.env.sessionid,
 	getBaseURL: () => '/ubus'

@@ -60,6 +60,7 @@ return baseclass.extend({
 		return node;
 	},
 	changes: {
+		init: () => rpc.declare({ object: 'uci', method: 'changes' })(),
 		apply(checked) {
 			return apply(90, checked).then(() => confirm()).catch(error => {
 				if (!/ubus code 5/.test(error.message))  /* no changes */
