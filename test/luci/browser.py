@@ -52,6 +52,8 @@ class Browser:
 
     def resize(self, width: int, height: int = 900) -> None:
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        # LuCI's themes ask for the width of the screen.
+        size |= {"screenWidth": width, "screenHeight": height}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
     def dark(self, dark: bool) -> None:
