@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # rig.sh WORK: a router in namespaces with real ubusd, procd, netifd, rpcd, uhttpd and LuCI.
-# Says the process id of its init when pages can be loaded; it ends when that is killed.
+# Says the process id of its init when pages can be loaded; all ends with it (SIGKILL).
 #
 #   LUCI_ROOT        a LuCI source tree
 #   OPENWRT_ROOTFS   a root directory of OpenWrt for this machine, with rpcd (and its

@@ -23,5 +23,6 @@ skip() {
 [ -x "${PEMI_APPS:-test/target/release}/goodput" ] || skip "the testbed is not built (make build)"
 work=$(mktemp -d)
 init=$(test/luci/rig.sh "$work/rig") || skip "the rig did not come up"
-trap 'kill "$init" && rm -rf "$work"' EXIT
+# The first process of a namespace is deaf to milder signals.
+trap 'kill -KILL "$init"; rm -rf "$work"' EXIT
 RIG=$init nsenter -t "$init" -n /usr/bin/python3 -m pytest -s test/luci/test_real.py
