@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -76,9 +77,17 @@ class Browser:
         return self.until(lambda: next(iter(self.all(selector)), None), f"no {selector}")
 
     def click(self, selector: str) -> None:
-        node = self.one(selector)
-        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
-        node.click()
+        def clicked() -> bool:
+            try:
+                node = self.one(selector)
+                self.run("arguments[0].scrollIntoView({block: 'center'})", node)
+                node.click()
+            except StaleElementReferenceException:
+                # The page has drawn it anew meanwhile.
+                return False
+            return True
+
+        self.until(clicked, f"{selector} cannot be clicked")
 
     def run(self, script: str, *arguments):
         return self.driver.execute_script(script, *arguments)
