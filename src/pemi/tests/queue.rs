@@ -221,9 +221,9 @@ fn router(net: &Net, tool: &str) -> Command {
 #[test]
 fn first_packets_come_twice_and_probes_are_answered() {
     let Some(net) = Net::new() else { return };
-    let mut daemon = net.start(&["--device", "lan0"]);
-    let (mut packets, mut copies, mut answered) = (0, 0, 0);
     for ends in ENDS {
+        // One each: late copies of one conversation would be missed in the other.
+        let mut daemon = net.start(&["--device", "lan0"]);
         let wire = wire(&net, ends.0);
         let mut talk = Talk::new(&net, ends);
         talk.greet();
@@ -236,16 +236,14 @@ fn first_packets_come_twice_and_probes_are_answered() {
         while talk.down[..TWICE].iter().any(|(_, arrivals)| *arrivals < 2) {
             talk.client_hears();
         }
-        packets += talk.down.len() + talk.up.len();
+        let packets = talk.down.len() + talk.up.len();
         let all = |status: &Value| count(status, "/queues/0/packets") >= packets;
-        let probed = |status: &Value| count(status, "/probes/answered") > answered;
+        let probed = |status: &Value| count(status, "/probes/answered") > 0;
         let status = daemon.until(|status| all(status) && probed(status));
-        answered = count(&status, "/probes/answered");
         // On a slow machine there may be more of them: the handshake again.
-        while copies + talk.copies() < count(&status, "/resent/packets") {
+        while talk.copies() < count(&status, "/resent/packets") {
             talk.client_hears();
         }
-        copies += talk.copies();
         // None of them came into the queue again.
         assert_eq!(count(&status, "/queues/0/packets"), packets);
         assert_eq!(count(&status, "/packets/quic"), packets);

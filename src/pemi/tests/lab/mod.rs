@@ -82,7 +82,22 @@ impl Net {
                 }
             }
         }
+        net.warm_up();
         Some(net)
+    }
+
+    /// Until packets get through: links that have just come up lose some.
+    fn warm_up(&self) {
+        for (client, server) in ENDS {
+            let server = self.socket("s", server, 0);
+            let client = self.socket("c", client, 0);
+            server.set_read_timeout(Some(LOOK)).unwrap();
+            let start = Instant::now();
+            while server.recv(&mut [0]).is_err() {
+                client.send_to(&[0], server.local_addr().unwrap()).unwrap();
+                assert!(start.elapsed() < PATIENCE, "nothing gets through");
+            }
+        }
     }
 
     /// Name of a namespace: `c`, `r` or `s`.
