@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from testbed import apps, demodata, page, result, scoring, series, table, timeline
+from testbed import apps, demodata, interruption, page, result, scoring, series, table, timeline
 from testbed.experiment import Programs, Setup
 from testbed.process import ExperimentError
 from testbed.scenario import Scenario
@@ -32,7 +32,7 @@ def main() -> int:
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
     seeds = options.seeds or size["seeds"]
-    series.stop_on_signals()
+    interruption.watch()
     try:
         with tempfile.TemporaryDirectory(prefix="pemi-demo-") as logs:
             results = series.run_all(plan(size, seeds), keep=Path(logs))

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import sys
 
-from testbed import cli, result, series
+from testbed import cli, interruption, result, series
 from testbed.process import ExperimentError
 
 
 def main() -> int:
     plan = cli.parse()
-    series.stop_on_signals()
+    interruption.watch()
     try:
         results = series.run_all(plan.setups, keep=plan.keep)
     except ExperimentError as error:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import scoring
+from . import interruption, scoring
 from .apps import PORT, App, endpoint
 from .assist import Off, Pemi
 from .links import Links
@@ -181,6 +181,7 @@ class _Experiment:
         began = time.monotonic()
         to_kill = setup.kill_daemon_after_s if isinstance(assist, Pemi) else None
         while client.exit_code is None:
+            interruption.check()
             ran_s = time.monotonic() - began
             for other in (*links.children, server, *assist.children):
                 other.check()
@@ -191,6 +192,7 @@ class _Experiment:
                 to_kill = None
             self._tick()
             time.sleep(_POLL_S)
+        interruption.check()
         if client.exit_code != 0:
             raise client.failure(f"failed with {describe_exit(client.exit_code)}")
         if to_kill is not None:

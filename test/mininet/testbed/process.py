@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from . import interruption
+
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _POLL_S = 0.01
@@ -63,6 +65,8 @@ class Child:
     def check(self) -> None:
         """Raise if it has ended although it should still run."""
         if self.exit_code is not None:
+            # Ctrl-C in a terminal reaches every program there.
+            interruption.check()
             raise self.failure(f"ended early with {describe_exit(self.exit_code)}")
 
     def kill(self) -> None:
@@ -108,6 +112,7 @@ def wait_until(
     deadline = time.monotonic() + timeout_s
     watched = list(alive)
     while not ready():
+        interruption.check()
         for child in watched:
             child.check()
         if time.monotonic() > deadline:

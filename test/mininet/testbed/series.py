@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 from pathlib import Path
 
-from . import experiment
+from . import experiment, interruption
 from .process import ExperimentError
 from .progress import Progress
 from .result import Run, headline
@@ -17,22 +16,6 @@ def require_root() -> None:
     """Namespaces, queues and real-time priorities all need it."""
     if os.geteuid() != 0:
         raise ExperimentError("this needs root (network namespaces); run it with sudo")
-
-
-def stop_on_signals() -> None:
-    """SIGTERM and a closed terminal end a run as Ctrl-C does: with a clean-up."""
-
-    def interrupt(number: int, _frame: object) -> None:
-        # One is enough: a second Ctrl-C must not break off the clean-up.
-        for name in _SIGNALS:
-            signal.signal(name, signal.SIG_IGN)
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    for name in _SIGNALS:
-        signal.signal(name, interrupt)
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run_all(
@@ -46,6 +29,7 @@ def run_all(
     results: dict[Scenario, list[Run]] = {}
     try:
         for setup in setups:
+            interruption.check()
             progress.begin(describe(setup))
             outcome = experiment.run(setup, keep=keep, tick=progress.tick)
             results.setdefault(setup.scenario, []).append(outcome)
