@@ -18,7 +18,7 @@ RUFF := .venv/bin/ruff
 TESTBED := --manifest-path test/Cargo.toml
 MININET := test/mininet
 
-.PHONY: help setup build demo figure sim sim-ablation test test-rust test-python test-experiments \
+.PHONY: help setup build demo figure experiment experiments sim sim-ablation test test-rust test-python test-experiments \
 	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian \
 	qemu-test luci-test clean
 
@@ -37,6 +37,14 @@ demo: build ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SE
 
 figure: ## draw the README's figure from out/demo.json
 	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
+
+STUDY = $(PYTHON) $(MININET)/study.py --size $(if $(SMALLEST),smallest,$(if $(QUICK),quick,full))
+
+experiment: build ## one published experiment, NAME=pemi-goodput (QUICK=1); goes on where it was
+	$(STUDY) $(or $(NAME),--list)
+
+experiments: build ## all of them, out/experiments/index.html (QUICK=1)
+	$(STUDY)
 
 SIM := test/target/release/sim
 

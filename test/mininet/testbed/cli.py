@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from . import apps
 from .apps import App
@@ -33,20 +34,37 @@ class Plan:
     keep: Path | None
 
 
+class UsageError(Exception):
+    """A command line that makes no sense, in words for the person who gave it."""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
 def parse(arguments: list[str] | None = None) -> Plan:
-    """Ends the program with a message if the command line makes no sense."""
+    """Ends the program with one line and exit code 2 if the command line makes no sense."""
+    try:
+        return plan(arguments)
+    except UsageError as error:
+        _parser().exit(2, f"run.py: error: {error} (see run.py --help)\n")
+
+
+def plan(arguments: list[str] | None) -> Plan:
+    """What these words ask for. Raises UsageError."""
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
         scenario = _scenario(options)
         loads = _loads(options, scenario)
     except ValueError as error:
-        parser.error(str(error))
+        raise UsageError(str(error)) from None
     assists = list(dict.fromkeys(options.assists or ["off"]))
     if options.kill_daemon_after is not None and "pemi" not in assists:
-        parser.error("--kill-daemon-after needs --pemi")
+        raise UsageError("--kill-daemon-after needs --pemi")
     if options.capture and options.keep is None:
-        parser.error("--capture needs --keep")
+        raise UsageError("--capture needs --keep")
     cases = [(scenario, assist) for assist in assists]
     if options.lossless:
         cases.append((scenario.lossless(), "off"))
@@ -70,8 +88,8 @@ def parse(arguments: list[str] | None = None) -> Plan:
     return Plan(setups=setups, json=options.json, keep=options.keep)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> _Parser:
+    parser = _Parser(
         prog="run.py",
         description="Runs an application between a client and a server with a router and a "
         "lossy Wi-Fi hop in between, and measures it. Needs root.",

@@ -33,14 +33,18 @@ class Programs:
     pemi: Path = ROOT / "target/release/pemi"
     testbed: Path = ROOT / "test/target/release"
 
-    def check(self, setup: Setup) -> None:
-        """Say it now rather than half-way through."""
+    def needed(self, setup: Setup) -> list[Path]:
+        """Those that take part in this run."""
         needed = [self.testbed / setup.app.program]
         if setup.scenario.link == "linkem":
             needed.append(self.testbed / "linkem")
         if setup.assist == "pemi":
             needed.append(self.pemi)
-        for path in needed:
+        return needed
+
+    def check(self, setup: Setup) -> None:
+        """Say it now rather than half-way through."""
+        for path in self.needed(setup):
             if not path.is_file():
                 raise ExperimentError(f"{path} is not there; build it with `make build`")
 

@@ -70,11 +70,16 @@ def headline(run: Run) -> str:
         if recall is not None:
             words[-1] += f" ({recall:.2f})"
         words.append(f"{inference['unneeded_percent'] or 0:.1f} % needless copies")
-    own_drops = sum(
+    drops = own_drops(run)
+    if drops:
+        words.append(f"CAUTION: the emulator itself dropped {drops} packets")
+    return ", ".join(words)
+
+
+def own_drops(run: Run) -> int:
+    """Packets the emulator lost for want of time: if there are any, the run tells nothing."""
+    return sum(
         direction["own_drops"]
         for hop in (run["links"] or {}).values()
         for direction in hop.values()
     )
-    if own_drops:
-        words.append(f"CAUTION: the emulator itself dropped {own_drops} packets")
-    return ", ".join(words)

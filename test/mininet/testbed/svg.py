@@ -13,10 +13,12 @@ Scale = Callable[[float], float]
 # Blue against orange can be told apart with every common colour blindness.
 STYLE = """
   svg, .legend { --ink: #1d2330; --muted: #5f6878; --grid: #e2e5ea; --off: #d0701f; --on: #2563c9;
-    --ref: #1d2330; --loss: #b3246f; --held: #7d52c9; }
+    --ref: #1d2330; --loss: #b3246f; --held: #7d52c9; --c0: #2563c9; --c1: #d0701f;
+    --c2: #1a8a5a; --c3: #7d52c9; --c4: #b3246f; --c5: #6b7f1d; --c6: #0f87a0; --c7: #8a5a3b; }
   @media (prefers-color-scheme: dark) { svg, .legend { --ink: #e8ebf1; --muted: #9aa4b5;
     --grid: #2f3644; --off: #f0954d; --on: #6ea4ff; --ref: #e8ebf1; --loss: #f277b6;
-    --held: #b394f5; } }
+    --held: #b394f5; --c0: #6ea4ff; --c1: #f0954d; --c2: #4fc792; --c3: #b394f5; --c4: #f277b6;
+    --c5: #b9cf5e; --c6: #4fc3dd; --c7: #cf9c78; } }
   svg { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
   svg text { fill: var(--ink); }
   svg .muted { fill: var(--muted); }
@@ -28,6 +30,14 @@ STYLE = """
   svg .line { fill: none; stroke-width: 2.25; stroke-linejoin: round; }
   svg .line.off { stroke: var(--off); fill: none; } svg .line.on { stroke: var(--on); fill: none; }
   svg .line.ref { stroke: var(--ref); stroke-width: 1.5; stroke-dasharray: 5 4; }
+  svg .c0 { fill: var(--c0); stroke: none; } svg .c1 { fill: var(--c1); stroke: none; }
+  svg .c2 { fill: var(--c2); stroke: none; } svg .c3 { fill: var(--c3); stroke: none; }
+  svg .c4 { fill: var(--c4); stroke: none; } svg .c5 { fill: var(--c5); stroke: none; }
+  svg .c6 { fill: var(--c6); stroke: none; } svg .c7 { fill: var(--c7); stroke: none; }
+  svg .line.c0 { stroke: var(--c0); fill: none; } svg .line.c1 { stroke: var(--c1); fill: none; }
+  svg .line.c2 { stroke: var(--c2); fill: none; } svg .line.c3 { stroke: var(--c3); fill: none; }
+  svg .line.c4 { stroke: var(--c4); fill: none; } svg .line.c5 { stroke: var(--c5); fill: none; }
+  svg .line.c6 { stroke: var(--c6); fill: none; } svg .line.c7 { stroke: var(--c7); fill: none; }
   svg .range { stroke: var(--ink); stroke-width: 1.25; opacity: .65; }
 """
 

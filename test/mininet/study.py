@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""Repeats published experiments, with PEMI and the other assists beside them."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import subprocess
+import sys
+from html import escape
+from pathlib import Path
+
+from testbed import html, interruption, result
+from testbed.experiment import Programs
+from testbed.process import ExperimentError
+from testbed.study import carry, plan, report
+from testbed.study.store import Store
+
+FOLDER = Path(__file__).parent / "experiments"
+
+
+def main() -> int:
+    options = _options()
+    try:
+        chosen = options.name or plan.names(FOLDER)
+        plans = [plan.read(FOLDER, name, options.size) for name in chosen]
+    except plan.PlanError as error:
+        print(f"study.py: error: {error}", file=sys.stderr)
+        return 2
+    if options.list:
+        for one in plans:
+            print(f"{one.name:20} {len(one.points):4} runs  {one.title}")
+        return 0
+    interruption.watch()
+    try:
+        sound = [_experiment(one, options.out) for one in plans]
+    except ExperimentError as error:
+        print(f"study.py: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as error:
+        print(
+            f"study.py: stopped by {error}; everything is cleaned up, and the same command goes on "
+            "with the runs that are missing",
+            file=sys.stderr,
+        )
+        return 130
+    return 0 if all(sound) else 1
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="study.py", description=__doc__)
+    parser.add_argument("name", nargs="*", help="experiments; none: all of them")
+    parser.add_argument("--size", choices=plan.SIZES, default="full", help="how many runs")
+    parser.add_argument("--list", action="store_true", help="say what there is and end")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out/experiments"), help="where runs and reports go"
+    )
+    return parser.parse_args()
+
+
+def _experiment(one: plan.Plan, out: Path) -> bool:
+    records, failures = carry.carry_out(
+        one, Store(out / one.name / "runs"), lambda line: print(line, file=sys.stderr)
+    )
+    folder = out / one.name / one.size
+    about = _made()
+    result.write_json(folder / "result.json", report.document(one, records, failures, about))
+    result.write_text(folder / "report.html", report.page(one, records, failures, about))
+    _index(out)
+    print(f"\n{one.title}\n{report.text(one, records)}")
+    for failure in failures:
+        print(f"FAILED: {failure.message}", file=sys.stderr)
+    print(f"\nThe page: {folder / 'report.html'}   the runs: {folder / 'result.json'}")
+    return not failures
+
+
+def _index(out: Path) -> None:
+    """The summary page: whatever reports there are."""
+    items = []
+    for page in sorted(out.glob("*/*/report.html")):
+        size, name = page.parent.name, page.parent.parent.name
+        link = escape(str(page.relative_to(out)), quote=True)
+        title = plan.read(FOLDER, name, size).title if name in plan.names(FOLDER) else name
+        items.append(
+            (name, plan.SIZES.index(size), f'<a href="{link}">{escape(title)}</a>, {size}')
+        )
+    body = "".join(f"<li>{item}</li>" for _, _, item in sorted(items))
+    result.write_text(
+        out / "index.html",
+        html.document("Experiments", f"<h1>Experiments</h1>\n<ul>{body}</ul>"),
+    )
+
+
+def _made() -> dict[str, str]:
+    version = subprocess.run(
+        [Programs().pemi, "--version"], capture_output=True, text=True, timeout=10
+    ).stdout.split()
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "machine": f"{os.cpu_count()} cores {platform.machine()}, Linux {platform.release()}",
+        "version": version[-1] if version else "unknown",
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

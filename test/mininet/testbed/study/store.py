@@ -1,0 +1,55 @@
+"""Finished runs on disk, so that an interrupted experiment goes on where it was.
+
+A run is found again by everything that decides it: links, application, seed, and the
+programs themselves. A new build of the daemon is measured anew; the runs without it
+are not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from pathlib import Path
+
+from ..experiment import Setup
+from ..result import Run, write_json
+
+
+class Store:
+    """A folder with one file a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, setup: Setup) -> Run | None:
+        """The run, if it was done before."""
+        try:
+            return json.loads(self._path(setup).read_text())
+        except FileNotFoundError:
+            return None
+
+    def put(self, setup: Setup, run: Run) -> None:
+        """Written whole or not at all."""
+        write_json(self._path(setup), run)
+
+    def _path(self, setup: Setup) -> Path:
+        programs = {path.name: digest(path) for path in setup.programs.needed(setup)}
+        what = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
+        what |= {"programs": programs, "scenario": setup.scenario.to_json()}
+        what["app"] = dataclasses.asdict(setup.app)
+        text = json.dumps(what, sort_keys=True, default=str)
+        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+
+def digest(path: Path) -> str:
+    """Of a program's bytes."""
+    about = path.stat()
+    return _digest(path, about.st_mtime_ns, about.st_size)
+
+
+@functools.cache
+def _digest(path: Path, _mtime_ns: int, _size: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

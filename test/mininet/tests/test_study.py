@@ -1,0 +1,282 @@
+"""Experiments as files: what they run, what is kept, and what the report says."""
+
+import dataclasses
+import html.parser
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from testbed import experiment
+from testbed.experiment import Programs
+from testbed.process import ExperimentError
+from testbed.study import carry, figures, plan, plots, report
+from testbed.study.store import Store
+
+TEXT = """
+title = "A title"
+question = "Why?"
+
+[links]
+preset = "train"
+
+[[cells]]
+app = "goodput"
+loss1 = [0, 1]
+bytes = ["1MB", "5MB"]
+assist = ["off", "pemi", "lossless"]
+
+[full]
+seeds = 2
+
+[quick]
+bytes = "1MB"
+
+[[tables]]
+title = "Goodput"
+metric = "goodput_mbps"
+unit = "Mbit/s"
+rows = ["loss1", "bytes"]
+columns = ["off", "pemi", "lossless"]
+plot = "bars"
+published = [{ loss1 = 1, bytes = "1MB", off = 4, on = 8 }]
+
+[[tables.checks]]
+column = "pemi"
+of = "lossless"
+at_least = 0.9
+where = { loss1 = 1 }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "one.toml").write_text(TEXT)
+    return tmp_path
+
+
+def goodput(setup):
+    """More with help, most where nothing is lost."""
+    if setup.scenario.loss1 == 0:
+        return 9.0
+    return {"off": 3.0, "pemi": 8.5}[setup.assist] + setup.seed / 10
+
+
+def run_of(setup, own_drops=0):
+    direction = {"own_drops": own_drops}
+    return {
+        "app": setup.app.name,
+        "assist": setup.assist,
+        "metrics": {"goodput_mbps": goodput(setup), "delays_ms": [1.0, None, 4.0]},
+        "inference": None,
+        "links": {"wifi": {"down": direction, "up": direction}},
+    }
+
+
+def test_points_are_the_product_of_the_axes_and_lines_of_run_py(folder):
+    full = plan.read(folder, "one", "full")
+    # 2 losses x 2 sizes x 3 assists x 2 seeds; without loss `lossless` is a name for `off`.
+    assert len(full.points) == 24
+    point = next(p for p in full.points if p.values["assist"] == "pemi" and p.values["loss1"] == 1)
+    assert point.setup.scenario.loss1 == 1
+    assert point.setup.scenario.bw2 == 10
+    line = "--preset train --loss1 1 --pemi --loss-seed 1 goodput --bytes 1MB"
+    assert " ".join(point.command) == line
+    lossless = [p for p in full.points if p.values["assist"] == "lossless"]
+    assert {p.setup.scenario.loss1 for p in lossless} == {0}
+    assert {p.values["loss1"] for p in lossless} == {0, 1}
+
+
+def test_a_smaller_size_leaves_out_what_it_names(folder):
+    quick = plan.read(folder, "one", "quick")
+    assert {point.values["bytes"] for point in quick.points} == {"1MB"}
+    assert len(quick.points) == 6
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (TEXT.replace("bytes = [", "loss2 = 200\nbytes = ["), ["cells[0]", "--loss2"]),
+        (TEXT.replace("loss1 = [0, 1]", "los1 = 1"), ["cells[0]", "--los1"]),
+        (TEXT.replace('app = "goodput"\n', ""), ["cells[0]", "`app` is missing"]),
+        (TEXT.replace('unit = "Mbit/s"\n', ""), ["tables[0]", "unit"]),
+        (TEXT.replace("plot =", "plott ="), ["tables[0]", "plott"]),
+        (TEXT.replace("[quick]", "[qick]"), ["qick"]),
+        ("cells = [", ["one.toml"]),
+        ("", ["nothing to run"]),
+    ],
+)
+def test_a_broken_file_is_named_with_its_place(folder, broken, words):
+    (folder / "one.toml").write_text(broken)
+    with pytest.raises(plan.PlanError) as error:
+        plan.read(folder, "one", "full")
+    for word in ["one.toml", *words]:
+        assert word in str(error.value)
+
+
+def test_every_experiment_of_this_repository_can_be_read():
+    for name in plan.names(EXPERIMENTS):
+        for size in plan.SIZES:
+            found = plan.read(EXPERIMENTS, name, size)
+            assert found.question, name
+            # Else a table of the report stays empty.
+            for table in found.tables if size == "full" else ():
+                named = [p for p in found.points if figures.matches(p.values, table.where)]
+                assert {p.values["assist"] for p in named} >= set(table.columns), (
+                    name,
+                    table.title,
+                )
+
+
+def test_an_interrupted_experiment_goes_on_where_it_was(folder, monkeypatch):
+    one = plan.read(folder, "one", "quick")
+    store, ran = Store(folder / "runs"), []
+
+    def stopped_after_two(setup, **_):
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        ran.append(setup)
+        return run_of(setup)
+
+    ready(monkeypatch, stopped_after_two)
+    with pytest.raises(KeyboardInterrupt):
+        carry.carry_out(one, store, print)
+    monkeypatch.setattr(experiment, "run", lambda setup, **_: ran.append(setup) or run_of(setup))
+    records, failures = carry.carry_out(one, store, print)
+    assert (len(records), failures) == (6, [])
+    # One run serves `off` and `lossless` where nothing is lost.
+    assert len(ran) == len(set(ran))
+
+
+def test_a_new_build_of_the_daemon_is_measured_anew(folder, monkeypatch, tmp_path):
+    built = tmp_path / "pemi"
+    built.write_bytes(b"one")
+    points = plan.read(folder, "one", "quick").points
+    setups = [
+        dataclasses.replace(point.setup, programs=Programs(pemi=built, testbed=tmp_path))
+        for point in points
+    ]
+    for program in ("goodput", "linkem"):
+        (tmp_path / program).write_bytes(b"")
+    store = Store(folder / "runs")
+    for setup in setups:
+        store.put(setup, run_of(setup))
+    built.write_bytes(b"another")
+    assert {setup.assist for setup in setups if store.get(setup) is None} == {"pemi"}
+
+
+def test_one_failure_does_not_end_the_others_and_is_told(folder, monkeypatch):
+    one = plan.read(folder, "one", "quick")
+
+    def run(setup, **_):
+        if setup.assist == "pemi":
+            raise ExperimentError("the client fell over\nbadly")
+        return run_of(setup)
+
+    ready(monkeypatch, run)
+    records, failures = carry.carry_out(one, Store(folder / "runs"), print)
+    assert {point.values["assist"] for point, _ in records} == {"off", "lossless"}
+    assert [failure.message for failure in failures] == ["the client fell over\nbadly"] * 2
+    assert "the client fell over" in report.page(one, records, failures, MADE)
+
+
+def test_a_run_on_an_overloaded_machine_is_done_again(folder, monkeypatch):
+    one = plan.read(folder, "one", "quick")
+    drops = iter([3, 0])
+    ready(monkeypatch, lambda setup, **_: run_of(setup, next(drops, 0)))
+    records, failures = carry.carry_out(one, Store(folder / "runs"), print)
+    assert not failures
+    assert all(run["links"]["wifi"]["up"]["own_drops"] == 0 for _, run in records)
+    (folder / "other").mkdir()
+    monkeypatch.setattr(experiment, "run", lambda setup, **_: run_of(setup, 3))
+    records, failures = carry.carry_out(one, Store(folder / "other"), print)
+    assert not records
+    assert "too busy" in failures[0].message
+
+
+def test_tables_are_medians_beside_what_was_published(folder):
+    one = plan.read(folder, "one", "full")
+    records = [(point, run_of(point.setup)) for point in one.points]
+    (table,) = one.tables
+    found = figures.rows(table, records)
+    row = next(r for r in found if r.values == {"loss1": 1, "bytes": "1MB"})
+    assert row.columns["off"].median == pytest.approx(3.15)
+    assert row.columns["off"].values == (3.1, 3.2)
+    line = dict(zip(report.head(table), report.cells(table, [row])[0], strict=True))
+    assert line["pemi / off"] == f"{8.65 / 3.15:.2f}"
+    assert line["pemi / lossless"] == f"{8.65 / 9:.2f}"
+    assert line["published"] == "4 → 8 (2.00)"
+
+
+def test_bars_are_held_against_every_row_they_are_meant_for(folder):
+    one = plan.read(folder, "one", "full")
+    records = [(point, run_of(point.setup)) for point in one.points]
+    (table,) = one.tables
+    found = figures.rows(table, records)
+    (check,) = table.checks
+    verdict = figures.judge(check, found)
+    assert (verdict.rows, verdict.missed) == (2, 0)
+    assert verdict.worst == pytest.approx(8.65 / 9)
+    missed = figures.judge(dataclasses.replace(check, at_least=0.97), found)
+    assert missed.missed == 2
+    above = dataclasses.replace(check, at_least=None, at_most=0.9)
+    assert figures.judge(above, found).missed == 2
+
+
+def test_the_page_is_sound_and_says_what_was_missed(folder):
+    text = TEXT.replace("at_least = 0.9", "at_least = 0.99")
+    (folder / "one.toml").write_text(text)
+    one = plan.read(folder, "one", "full")
+    records = [(point, run_of(point.setup)) for point in one.points]
+    page = report.page(one, records, [], MADE)
+    checker = Balance()
+    checker.feed(page)
+    assert checker.open == []
+    assert "MISSED in 2 of 2 rows" in page
+    document = json.loads(json.dumps(report.document(one, records, [], MADE)))
+    assert document["tables"][0]["checks"][0]["missed"] == 2
+    assert len(document["runs"]) == len(records)
+
+
+@pytest.mark.parametrize("plot", ["bars", "lines", "cdf"])
+def test_every_kind_of_drawing_shows_every_series(folder, plot):
+    one = plan.read(folder, "one", "full")
+    records = [(point, run_of(point.setup)) for point in one.points]
+    (table,) = one.tables
+    table = dataclasses.replace(
+        table, plot=plot, x="loss1", samples="delays_ms", rows=("bytes", "loss1")
+    )
+    found = figures.rows(table, records)
+    drawn = plots.plots(table, found, records)
+    for drawing in drawn:
+        svg = drawing.draw(700).render(standalone=True)
+        for css, _ in drawing.keys:
+            assert f'{css}"' in svg
+
+
+class Balance(html.parser.HTMLParser):
+    VOID: ClassVar = {"meta", "br", "rect", "line", "path"}
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+MADE = {"date": "2026-01-01", "machine": "<2 cores>", "version": "0"}
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+
+
+def ready(monkeypatch, run):
+    """Runs without root and programs."""
+    monkeypatch.setattr(carry, "require_root", lambda: None)
+    monkeypatch.setattr(Programs, "check", lambda *_: None)
+    monkeypatch.setattr(Programs, "needed", lambda *_: [])
+    monkeypatch.setattr(experiment, "run", run)
