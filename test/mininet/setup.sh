@@ -9,7 +9,7 @@ packages=(
   libmnl-dev libnetfilter-queue-dev
   mininet iproute2 iptables nftables ethtool iputils-ping procps tcpdump
   # setuptools: Mininet 2.3 imports distutils, which Python 3.12 no longer has
-  python3 python3-venv python3-pytest python3-setuptools
+  python3 python3-venv python3-pytest python3-setuptools python3-dpkt
   shellcheck valgrind
 )
 ruff=ruff==0.17.5

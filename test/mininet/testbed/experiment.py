@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import interruption, scoring
+from . import captures, interruption, scoring
 from .apps import PORT, App, endpoint
 from .assist import Off, Pemi
 from .links import Links
 from .process import Child, ExperimentError, describe_exit, wait_until
 from .scenario import Scenario
-from .topology import ROUTER_WIFI, Topology
+from .topology import Topology
 
 ROOT = Path(__file__).resolve().parents[3]
 _POLL_S = 0.02
@@ -117,7 +117,7 @@ class _Experiment:
             self._logs,
         )
         links.start(stack)
-        capture = [self._capture(topology, stack)] if setup.capture else []
+        capture = self._capture(topology, stack) if setup.capture else []
         assist = self._assist(topology)
         assist.start(stack)
         server = self._start_server(topology, stack)
@@ -146,20 +146,26 @@ class _Experiment:
         options = list(self._setup.pemi_options)
         return Pemi(topology, PORT, self._setup.programs.pemi, options, self._logs)
 
-    def _capture(self, topology: Topology, stack: contextlib.ExitStack) -> Child:
-        """What passes between the router and the Wi-Fi hop, for `pemi replay`."""
-        argv = [
-            *("tcpdump", "-i", ROUTER_WIFI, "-n", "-s", "0", "--time-stamp-precision=nano"),
-            # What still waits in the kernel when it is told to stop would be missing.
-            *("--immediate-mode", "-B", "16384"),
-            # The directory is root's.
-            *("-Z", "root", "-w", str(self._logs / "router.pcap"), "udp", "port", str(PORT)),
-        ]
-        child = stack.enter_context(Child("tcpdump", topology.router, argv, self._logs))
-        wait_until(
-            lambda: "listening on" in child.stderr_path.read_text(), "tcpdump listening", [child]
-        )
-        return child
+    def _capture(self, topology: Topology, stack: contextlib.ExitStack) -> list[Child]:
+        """What is on the wire at every hop, for `packets.py` and `pemi replay`."""
+        children = []
+        for point, (node, interface) in topology.points().items():
+            argv = [
+                *("tcpdump", "-i", interface, "-n", "-s", "0", "--time-stamp-precision=nano"),
+                # What still waits in the kernel when it is told to stop would be missing.
+                *("--immediate-mode", "-B", "16384"),
+                # The directory is root's.
+                *("-Z", "root", "-w", str(captures.path(self._logs, point))),
+                *("udp", "port", str(PORT)),
+            ]
+            child = stack.enter_context(Child(f"tcpdump-{point}", node, argv, self._logs))
+            wait_until(
+                lambda said=child.stderr_path: "listening on" in said.read_text(),
+                f"{child.name} listening",
+                [child],
+            )
+            children.append(child)
+        return children
 
     def _start_server(self, topology: Topology, stack: contextlib.ExitStack) -> Child:
         app, programs = self._setup.app, self._setup.programs

@@ -38,6 +38,7 @@ STYLE = """
   svg .line.c2 { stroke: var(--c2); fill: none; } svg .line.c3 { stroke: var(--c3); fill: none; }
   svg .line.c4 { stroke: var(--c4); fill: none; } svg .line.c5 { stroke: var(--c5); fill: none; }
   svg .line.c6 { stroke: var(--c6); fill: none; } svg .line.c7 { stroke: var(--c7); fill: none; }
+  svg .line.hair { stroke-width: 1; }
   svg .range { stroke: var(--ink); stroke-width: 1.25; opacity: .65; }
 """
 

@@ -103,6 +103,15 @@ class Topology:
         must(self.client, f"ip -{self.version} route add default via {router_1}")
         must(self.server, f"ip -{self.version} route add default via {router_2}")
 
+    def points(self) -> dict[str, tuple[object, str]]:
+        """Where packets can be seen: node and interface by the name of the point."""
+        return {
+            "server": (self.server, "server-eth0"),
+            "router_wan": (self.router, "router-eth1"),
+            "router_wifi": (self.router, ROUTER_WIFI),
+            "client": (self.client, "client-eth0"),
+        }
+
     def _address(self, node, interface: str, address: str) -> None:
         nodad = " nodad" if self.version == 6 else ""
         must(node, f"ip addr add {address}/{_PREFIX[self.version]} dev {interface}{nodad}")

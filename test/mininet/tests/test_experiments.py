@@ -1,6 +1,7 @@
 """Real downloads across emulated links. What is asserted are ratios between runs of
 the same seeds in the same minute, so that a slow or busy machine changes little."""
 
+import csv
 import json
 import os
 import re
@@ -22,6 +23,7 @@ pytestmark = [
 ]
 RUN = Path(__file__).parents[1] / "run.py"
 TRAIN = ["--preset", "train"]
+SMALL = ["--bytes", "1MB"]
 
 
 class Invocation:
@@ -151,7 +153,7 @@ def test_call_loses_no_frame(tmp_path):
 def test_a_capture_of_the_router_can_be_replayed(tmp_path):
     arguments = ["--keep", str(tmp_path), "--capture", "--off", "goodput", "--bytes", "1MB"]
     (run,) = experiment(tmp_path, *TRAIN, "--loss1", "2", *arguments)["runs"]
-    (capture,) = tmp_path.glob("*/router.pcap")
+    (capture,) = tmp_path.glob("*/router_wifi.pcap")
     command = [Programs.pemi, "replay", capture, "--json", "--port", str(PORT)]
     command += ["--truth", capture.with_name("wifi.csv"), "--local-rtt-ms", "2"]
     report = json.loads(subprocess.check_output(command))
@@ -165,6 +167,29 @@ def test_a_capture_of_the_router_can_be_replayed(tmp_path):
     (flow,) = report["flows"]
     # Twice the hop's delay, and what its rate and the client add.
     assert 2_000 <= flow["local_rtt_us"] < 10_000
+
+
+def test_logs_and_captures_agree_on_every_packet(tmp_path):
+    keep = tmp_path / "keep"
+    experiment(tmp_path, *TRAIN, "--pemi", "--capture", "--keep", str(keep), "goodput", *SMALL)
+    (logs,) = keep.iterdir()
+    tables = {}
+    for source, more in (("logs", []), ("captures", ["--captures"])):
+        table = tmp_path / f"{source}.csv"
+        subprocess.run([RUN.with_name("packets.py"), logs, "--csv", table, *more], check=True)
+        with table.open() as file:
+            tables[source] = list(csv.DictReader(file))
+    fates = {
+        # Captures do not tell what the queue dropped from what was lost.
+        source: [(row["direction"], row["fate"].replace("queue", "lost")) for row in table]
+        for source, table in tables.items()
+    }
+    assert sorted(fates["logs"]) == sorted(fates["captures"])
+    repaired = [row for row in tables["logs"] if row["fate"] == "repaired"]
+    assert repaired
+    for row in repaired:
+        assert int(row["copies_needed"]) >= 1
+        assert float(row["client_ms"]) > float(row["first_copy_ms"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
