@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed import apps, demodata, interruption, page, result, scoring, series, table, timeline
 from testbed.experiment import Programs, Setup
-from testbed.process import ExperimentError
+from testbed.process import ExperimentError, NotReady
 from testbed.scenario import Scenario
 
 FULL = {"sizes": (1_000_000, 5_000_000, 20_000_000), "seconds": 20, "seeds": 3}
@@ -42,6 +42,9 @@ def main() -> int:
             **{"results": result.document(results)["results"]},
             "timeline": shown,
         }
+    except NotReady as error:
+        print(f"demo: error: {error}", file=sys.stderr)
+        return 2
     except ExperimentError as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from testbed import cli, interruption, result, series
-from testbed.process import ExperimentError
+from testbed.process import ExperimentError, NotReady
 
 
 def main() -> int:
@@ -14,6 +14,9 @@ def main() -> int:
     interruption.watch()
     try:
         results = series.run_all(plan.setups, keep=plan.keep)
+    except NotReady as error:
+        print(f"run.py: error: {error}", file=sys.stderr)
+        return 2
     except ExperimentError as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 1

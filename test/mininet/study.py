@@ -14,7 +14,7 @@ from pathlib import Path
 
 from testbed import html, interruption, result
 from testbed.experiment import Programs
-from testbed.process import ExperimentError
+from testbed.process import ExperimentError, NotReady
 from testbed.study import carry, plan, report
 from testbed.study.store import Store
 
@@ -35,7 +35,12 @@ def main() -> int:
         return 0
     interruption.watch()
     try:
+        for one in plans:
+            carry.check(one)
         sound = [_experiment(one, options.out) for one in plans]
+    except NotReady as error:
+        print(f"study.py: error: {error}", file=sys.stderr)
+        return 2
     except ExperimentError as error:
         print(f"study.py: {error}", file=sys.stderr)
         return 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .packets import LINKS, POINTS, Crossings
-from .process import ExperimentError
+from .process import NotReady
 from .scoring import Packet as Crossing
 
 
@@ -32,7 +32,7 @@ def read(directory: Path, port: int) -> dict[tuple[str, str], list[Sighting]]:
     try:
         import dpkt
     except ImportError:
-        raise ExperimentError("python3-dpkt is not there; run `make setup`") from None
+        raise NotReady("python3-dpkt is not there; run `make setup`") from None
     seen: dict[tuple[str, str], list[Sighting]] = {}
     for point in POINTS["down"]:
         found: dict[str, list[Sighting]] = {"down": [], "up": []}

@@ -15,7 +15,7 @@ from . import captures, interruption, scoring
 from .apps import PORT, App, endpoint
 from .assist import Off, Pemi
 from .links import Links
-from .process import Child, ExperimentError, describe_exit, wait_until
+from .process import Child, ExperimentError, NotReady, describe_exit, wait_until
 from .scenario import Scenario
 from .topology import Topology
 
@@ -46,7 +46,7 @@ class Programs:
         """Say it now rather than half-way through."""
         for path in self.needed(setup):
             if not path.is_file():
-                raise ExperimentError(f"{path} is not there; build it with `make build`")
+                raise NotReady(f"{path} is not there; build it with `make build`")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ class ExperimentError(Exception):
     """An experiment could not be carried out; the message is for a person."""
 
 
+class NotReady(ExperimentError):
+    """Something that an experiment needs is not there: a program, a tool, a right."""
+
+
 def _die_with_parent() -> None:
     # Also when we are killed with SIGKILL, where no clean-up code of ours runs.
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

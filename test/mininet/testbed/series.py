@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from . import experiment, interruption
-from .process import ExperimentError
+from .process import NotReady
 from .progress import Progress
 from .result import Run, headline
 from .scenario import Scenario
@@ -15,7 +15,7 @@ from .scenario import Scenario
 def require_root() -> None:
     """Namespaces, queues and real-time priorities all need it."""
     if os.geteuid() != 0:
-        raise ExperimentError("this needs root (network namespaces); run it with sudo")
+        raise NotReady("this needs root (network namespaces); run it with sudo")
 
 
 def run_all(

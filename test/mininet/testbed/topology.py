@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from .process import ExperimentError
+from .process import ExperimentError, NotReady
 
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:01:02", "02:00:00:00:02:02"
 ROUTER_MACS = ("02:00:00:00:01:01", "02:00:00:00:02:01")
@@ -37,7 +37,7 @@ class Topology:
             from mininet.log import setLogLevel
             from mininet.net import Mininet
         except ImportError as error:
-            raise ExperimentError(
+            raise NotReady(
                 f"Mininet is not there for this Python ({error}); run `make setup` and use "
                 "/usr/bin/python3"
             ) from error

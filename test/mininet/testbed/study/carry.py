@@ -25,14 +25,18 @@ class Failure:
     message: str
 
 
+def check(plan: Plan) -> None:
+    """What is missing is said before the first run, not in the middle of a night."""
+    require_root()
+    for point in plan.points:
+        point.setup.programs.check(point.setup)
+
+
 def carry_out(
     plan: Plan, store: Store, say: Callable[[str], None]
 ) -> tuple[list[tuple[Point, Run]], list[Failure]]:
     """All runs of the plan, old and new. One that fails does not stop the others: an
     experiment of a night is not to end with its first hour."""
-    require_root()
-    for point in plan.points:
-        point.setup.programs.check(point.setup)
     # One run may stand in several places, as that without loss does.
     setups = dict.fromkeys(point.setup for point in plan.points)
     done = {setup: run for setup in setups if (run := store.get(setup)) is not None}
