@@ -25,7 +25,8 @@ Of both directions; with -ab or -ba appended (--rate-ab) of one, which then wins
   --delay MS        one-way propagation delay (default 0)
   --jitter MS       the delay varies uniformly by +-MS, never reordering (default 0)
   --queue BYTES     what may wait, without the frame in service (default 262144)
-  --qdisc KIND      droptail, codel or fq_codel (default droptail)
+  --qdisc KIND      droptail (or tbf: the same), codel, fq_codel, red or none: no
+                    limit but 256 MiB (default droptail)
   --loss PERCENT    independent losses (default 0)
   --ge 'P R 1-H 1-K'  Gilbert-Elliott losses in percent, as tc-netem's gemodel
 
@@ -96,12 +97,10 @@ impl Given {
             "jitter" => self.jitter = Some(milliseconds(&value()?)?),
             "queue" => self.queue = Some(value()?.parse().context("not a number of bytes")?),
             "qdisc" => {
-                self.qdisc = Some(match value()?.as_str() {
-                    "droptail" => Discipline::Droptail,
-                    "codel" => Discipline::Codel,
-                    "fq_codel" => Discipline::FqCodel,
-                    other => bail!("'{other}' is none of droptail, codel, fq_codel"),
-                });
+                let name = value()?;
+                self.qdisc = Some(Discipline::named(&name).with_context(|| {
+                    format!("'{name}' is none of droptail, tbf, codel, fq_codel, red, none")
+                })?);
             }
             "loss" => self.loss = Some(Model::bernoulli(&value()?).map_err(|e| anyhow!(e))?),
             "ge" => self.ge = Some(Model::gilbert_elliott(&value()?).map_err(|e| anyhow!(e))?),
@@ -279,7 +278,7 @@ mod tests {
             ("--rate fast a b", "--rate"),
             ("--rate -1 a b", "--rate"),
             ("--nonsense 1 a b", "--nonsense"),
-            ("--qdisc-ab red a b", "codel"),
+            ("--qdisc-ab cake a b", "fq_codel"),
             ("--loss 1 --ge 1 a b", "exclude"),
             ("--trace /nonexistent a b", "/nonexistent"),
             ("--rt 100 a b", "99"),

@@ -12,10 +12,12 @@ pub mod loss;
 pub mod packet_io;
 pub mod pipe;
 pub mod queue;
+pub mod red;
 pub mod sched;
 pub mod totals;
 pub mod trace;
 pub mod truth;
+pub mod waiting;
 
 /// Nanoseconds of CLOCK_MONOTONIC, or of virtual time in tests.
 pub type Nanos = u64;

@@ -16,6 +16,8 @@ pub enum Purpose {
     Transition = 2,
     /// How much is the packet delayed?
     Jitter = 3,
+    /// How soon does RED drop the next packet?
+    Red = 4,
 }
 
 /// Random numbers that are a function of their index.

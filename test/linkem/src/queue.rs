@@ -1,4 +1,4 @@
-//! One queue: limited in bytes, droptail or CoDel.
+//! One queue: limited in bytes, first in, first out, with CoDel or without.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,25 @@ pub enum Discipline {
     Codel,
     /// A queue for each flow, served in turn, CoDel in each (RFC 8290).
     FqCodel,
+    /// Random early detection (RFC 2309) in front of droptail.
+    Red,
+    /// First in, first out without a limit.
+    None,
+}
+
+impl Discipline {
+    /// By the name on a command line. A token bucket that holds one packet and is
+    /// filled at the link's rate, as `tbf` is used in tc, is droptail at that rate.
+    pub fn named(name: &str) -> Option<Discipline> {
+        Some(match name {
+            "droptail" | "tbf" => Discipline::Droptail,
+            "codel" => Discipline::Codel,
+            "fq_codel" => Discipline::FqCodel,
+            "red" => Discipline::Red,
+            "none" => Discipline::None,
+            _ => return None,
+        })
+    }
 }
 
 /// A queued packet.

@@ -92,7 +92,13 @@ impl Trace {
         }
     }
 
-    fn round(&self) -> Nanos {
+    /// How many opportunities a round has.
+    pub fn opportunities(&self) -> usize {
+        self.offsets.len()
+    }
+
+    /// How long a round is.
+    pub fn round(&self) -> Nanos {
         self.offsets[self.offsets.len() - 1]
     }
 }
