@@ -14,6 +14,9 @@ use linkem::sched;
 use linkem::totals::Totals;
 use linkem::truth::Truth;
 
+/// Options that make no sense, and files that are not there.
+const USAGE: u8 = 2;
+
 fn main() -> ExitCode {
     let result = match cli::parse(std::env::args_os().skip(1)) {
         Ok(Command::Help) => {
@@ -24,14 +27,14 @@ fn main() -> ExitCode {
             println!("linkem {}", env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        Ok(Command::Run(options)) => run(*options),
-        Err(error) => Err(error),
+        Ok(Command::Run(options)) => run(*options).map_err(|error| (ExitCode::FAILURE, error)),
+        Err(error) => Err((ExitCode::from(USAGE), error)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err((code, error)) => {
             eprintln!("linkem: {error:#}");
-            ExitCode::FAILURE
+            code
         }
     }
 }

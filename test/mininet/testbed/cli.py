@@ -10,7 +10,7 @@ from typing import NoReturn
 from . import apps
 from .apps import App
 from .experiment import Programs, Setup
-from .scenario import PRESETS, Scenario, parse_bytes
+from .scenario import PRESETS, QDISCS, Scenario, parse_bytes
 
 _DEFAULTS = Scenario()
 _LINK_NUMBERS = {
@@ -122,9 +122,10 @@ def _parser() -> _Parser:
         )
     links.add_argument(
         "--qdisc",
-        choices=("droptail", "codel", "fq_codel"),
+        choices=QDISCS,
         default=argparse.SUPPRESS,
-        help="queue discipline of link 2 (default: droptail)",
+        help="queue discipline of link 2 (default: droptail, of which tbf is another name; cake "
+        "only with --link netem)",
     )
     links.add_argument(
         "--link",

@@ -6,7 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
-from .process import Child, ExperimentError, wait_until
+from .process import Child, ExperimentError, NotReady, wait_until
 from .scenario import Hop, Scenario
 from .topology import Topology, must
 
@@ -107,28 +107,50 @@ def linkem_options(hop: Hop, seed: int) -> list[str]:
     return [word for pair in options.items() for word in pair]
 
 
+# Of `--qdisc none`, as in linkem.
+_NO_LIMIT_BYTES = 256 << 20
+
+
 def _start_netem(node, interfaces: tuple[str, str], hop: Hop) -> None:
-    """netem first (loss, delay), then the rate with its queue in bytes."""
+    """netem first (loss, delay), then the rate with its queue."""
     must(node, "ip link add br0 type bridge")
     for interface in interfaces:
         must(node, f"ip link set {interface} master br0")
         loss = f"loss {hop.loss_percent:g}%"
         if hop.gilbert_elliott is not None:
             loss = "loss gemodel " + " ".join(f"{value:g}%" for value in hop.gilbert_elliott)
-        netem = f"delay {hop.delay_ms:g}ms {hop.jitter_ms:g}ms {loss} limit 100000"
-        try:
-            must(node, f"tc qdisc add dev {interface} root handle 1: netem {netem}")
-        except ExperimentError as error:
-            if "unknown" in str(error).lower() or "no such file" in str(error).lower():
-                raise ExperimentError(
-                    "this kernel has no netem (sch_netem); use --link linkem, which needs none"
-                ) from error
-            raise
-        must(
-            node,
-            f"tc qdisc add dev {interface} parent 1: handle 2: tbf rate {hop.rate_mbit:g}mbit "
-            f"burst 1600 limit {hop.queue_bytes}",
-        )
-        if hop.qdisc != "droptail":
-            must(node, f"tc qdisc add dev {interface} parent 2: {hop.qdisc} limit 10000")
+        netem = f"netem delay {hop.delay_ms:g}ms {hop.jitter_ms:g}ms {loss} limit 100000"
+        _add(node, f"dev {interface} root handle 1: {netem}")
+        for where, qdisc in netem_queue(hop):
+            _add(node, f"dev {interface} {where} {qdisc}")
     must(node, "ip link set br0 up")
+
+
+def netem_queue(hop: Hop) -> list[tuple[str, str]]:
+    """Where which queue disciplines go to make the rate and its queue."""
+    if hop.qdisc == "cake":
+        return [("parent 1: handle 2:", f"cake bandwidth {hop.rate_mbit:g}mbit")]
+    limit = _NO_LIMIT_BYTES if hop.qdisc == "none" else hop.queue_bytes
+    rate = f"tbf rate {hop.rate_mbit:g}mbit burst 1600 limit {limit}"
+    queues = [("parent 1: handle 2:", rate)]
+    if hop.qdisc == "red":
+        queues.append(("parent 2:", f"red limit {limit} avpkt 1000"))
+    elif hop.qdisc in ("codel", "fq_codel"):
+        queues.append(("parent 2:", f"{hop.qdisc} limit 10000"))
+    return queues
+
+
+def _add(node, qdisc: str) -> None:
+    try:
+        must(node, f"tc qdisc add {qdisc}")
+    except ExperimentError as error:
+        if any(words in str(error).lower() for words in ("unknown", "no such file")):
+            name = next(word for word in _KERNEL_QDISCS if word in qdisc.split())
+            raise NotReady(
+                f"this kernel has no {name} (sch_{name}); use --link linkem, which needs none"
+                + (", with another --qdisc" if name == "cake" else "")
+            ) from error
+        raise
+
+
+_KERNEL_QDISCS = ("netem", "tbf", "red", "codel", "fq_codel", "cake")

@@ -11,6 +11,9 @@ PRESETS: dict[str, dict[str, object]] = {
     "train": {"loss1": 1.0, "delay1": 1.0, "bw1": 100.0, "delay2": 25.0, "bw2": 10.0},
 }
 
+# tbf: a token bucket filled at the link's rate is droptail at that rate.
+QDISCS = ("droptail", "tbf", "codel", "fq_codel", "red", "cake", "none")
+
 _SIZE = re.compile(r"(?P<number>\d+(\.\d+)?)(?P<unit>[kmg]?i?b?)", re.IGNORECASE)
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
@@ -76,6 +79,10 @@ class Scenario:
         for name in ("delay1", "delay2", "jitter1", "jitter2"):
             if getattr(self, name) < 0:
                 raise ScenarioError(f"--{name} cannot be negative")
+        if self.qdisc == "cake" and self.link != "netem":
+            raise ScenarioError(
+                "--qdisc cake needs --link netem and a kernel with sch_cake; linkem has no CAKE"
+            )
         self.queue_bytes(self.queue1, self.bw1)
         self.queue_bytes(self.queue2, self.bw2)
 

@@ -41,9 +41,12 @@ def test_bursty_loss():
         ["--capture", "goodput"],
         ["--seeds", "0", "goodput"],
         ["--rt", "100", "goodput"],
+        ["--qdisc", "cake", "goodput"],
     ],
 )
-def test_nonsense_ends_with_a_message(line, capsys):
-    with pytest.raises(SystemExit):
+def test_nonsense_ends_with_one_line_and_exit_code_2(line, capsys):
+    with pytest.raises(SystemExit) as ended:
         cli.parse(line)
-    assert "error" in capsys.readouterr().err
+    assert ended.value.code == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("run.py: error: ")

@@ -1,5 +1,6 @@
-from testbed.links import linkem_options
-from testbed.scenario import Scenario
+import pytest
+from testbed.links import linkem_options, netem_queue
+from testbed.scenario import QDISCS, Scenario
 
 
 def options(hop, seed=3):
@@ -24,3 +25,21 @@ def test_gilbert_elliott_replaces_the_plain_loss():
 def test_wan_has_the_queue_discipline():
     assert options(Scenario(qdisc="codel").wan)["--qdisc"] == "codel"
     assert options(Scenario(qdisc="codel").wifi)["--qdisc"] == "droptail"
+
+
+@pytest.mark.parametrize("qdisc", [name for name in QDISCS if name != "cake"])
+def test_linkem_is_asked_for_every_discipline_but_cake(qdisc):
+    assert options(Scenario(qdisc=qdisc).wan)["--qdisc"] == qdisc
+
+
+def test_netem_gets_rate_and_discipline():
+    def queues(qdisc):
+        hop = Scenario(qdisc=qdisc, link="netem").wan
+        return [text for _, text in netem_queue(hop)]
+
+    assert queues("tbf") == queues("droptail") == ["tbf rate 10mbit burst 1600 limit 65000"]
+    assert queues("red")[1] == "red limit 65000 avpkt 1000"
+    assert queues("fq_codel")[1] == "fq_codel limit 10000"
+    assert queues("none") == ["tbf rate 10mbit burst 1600 limit 268435456"]
+    # CAKE has a shaper of its own.
+    assert queues("cake") == ["cake bandwidth 10mbit"]

@@ -40,7 +40,15 @@ def test_lossless_keeps_everything_but_the_loss():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"loss1": 101}, {"bw2": 0}, {"delay1": -1}, {"queue2": "bdp"}, {"queue1": "much"}]
+    "wrong",
+    [
+        {"loss1": 101},
+        {"bw2": 0},
+        {"delay1": -1},
+        {"queue2": "bdp"},
+        {"queue1": "much"},
+        {"qdisc": "cake"},
+    ],
 )
 def test_nonsense_is_refused(wrong):
     with pytest.raises(ScenarioError):
