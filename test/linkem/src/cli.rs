@@ -1,15 +1,17 @@
 //! The command line.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use lexopt::{Arg, Parser, ValueExt};
 
+use crate::delay::DelayTrace;
+use crate::light::{self, Light};
 use crate::loss::Model;
-use crate::pipe::{Rate, Settings};
+use crate::pipe::{Delay, Rate, Settings};
 use crate::queue::Discipline;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 use crate::{Direction, MS, Nanos};
 
 /// What `--help` prints.
@@ -22,7 +24,10 @@ through a queue, serialisation, loss and delay and is sent on the other.
 Of both directions; with -ab or -ba appended (--rate-ab) of one, which then wins:
   --rate MBIT       serialisation in Mbit/s of Ethernet frames; 0: unlimited (default 0)
   --trace FILE      mahimahi trace instead of a rate
+  --cellreplay-light FILE, --cellreplay-heavy FILE, --cellreplay-offset FILE
+                    CellReplay's recordings instead of a rate
   --delay MS        one-way propagation delay (default 0)
+  --delay-trace FILE  instead, a line for each 10 ms
   --jitter MS       the delay varies uniformly by +-MS, never reordering (default 0)
   --queue BYTES     what may wait, without the frame in service (default 262144)
   --qdisc KIND      droptail (or tbf: the same), codel, fq_codel, red or none: no
@@ -76,7 +81,11 @@ pub struct Options {
 struct Given {
     rate: Option<Rate>,
     trace: Option<Rate>,
-    delay: Option<Nanos>,
+    heavy: Option<Rate>,
+    light: Option<Light>,
+    offset: Option<Vec<f64>>,
+    delay: Option<Delay>,
+    delay_trace: Option<Delay>,
     jitter: Option<Nanos>,
     queue: Option<u64>,
     qdisc: Option<Discipline>,
@@ -90,10 +99,21 @@ impl Given {
         match name {
             "rate" => self.rate = Some(rate(&value()?)?),
             "trace" => {
-                let trace = Trace::read(value()?.as_ref()).map_err(|error| anyhow!(error))?;
-                self.trace = Some(Rate::Trace(trace));
+                self.trace = Some(Rate::Trace(file(value, |path| {
+                    Trace::read(path, trace::OPPORTUNITY_BYTES)
+                })?));
             }
-            "delay" => self.delay = Some(milliseconds(&value()?)?),
+            "cellreplay-light" => self.light = Some(file(value, Light::read)?),
+            "cellreplay-heavy" => {
+                self.heavy = Some(Rate::Trace(file(value, |path| {
+                    Trace::read(path, light::OPPORTUNITY_BYTES)
+                })?));
+            }
+            "cellreplay-offset" => self.offset = Some(file(value, Light::read_offsets)?),
+            "delay" => self.delay = Some(Delay::Constant(milliseconds(&value()?)?)),
+            "delay-trace" => {
+                self.delay_trace = Some(Delay::Trace(file(value, DelayTrace::read)?));
+            }
             "jitter" => self.jitter = Some(milliseconds(&value()?)?),
             "queue" => self.queue = Some(value()?.parse().context("not a number of bytes")?),
             "qdisc" => {
@@ -110,20 +130,40 @@ impl Given {
     }
 
     /// The settings of one direction, where `both` fills the gaps.
-    fn settings(self, both: &Given) -> Settings {
+    fn settings(self, both: &Given) -> Result<Settings> {
         let both = both.clone();
         // A trace replaces a rate, but only one given for the same directions.
-        let own_rate = self.trace.or(self.rate);
+        let own_rate = self.heavy.or(self.trace).or(self.rate);
+        let both_rate = both.heavy.or(both.trace).or(both.rate);
+        let own_delay = self.delay_trace.or(self.delay);
         let own_loss = self.ge.or(self.loss);
-        Settings {
-            rate: own_rate.or(both.trace).or(both.rate).unwrap_or(Rate::Unlimited),
-            delay: self.delay.or(both.delay).unwrap_or(0),
+        let rate = own_rate.or(both_rate).unwrap_or(Rate::Unlimited);
+        let light = self.light.or(both.light);
+        if light.is_some() && matches!(rate, Rate::Unlimited | Rate::Constant(_)) {
+            bail!("--cellreplay-light needs --cellreplay-heavy");
+        }
+        let offset = self.offset.or(both.offset);
+        if offset.is_some() && light.is_none() {
+            bail!("--cellreplay-offset needs --cellreplay-light");
+        }
+        Ok(Settings {
+            light: light.map(|light| light.with_offsets(offset.unwrap_or_default())),
+            rate,
+            delay: own_delay.or(both.delay_trace).or(both.delay).unwrap_or(Delay::Constant(0)),
             jitter: self.jitter.or(both.jitter).unwrap_or(0),
             queue_bytes: self.queue.or(both.queue).unwrap_or(262_144),
             discipline: self.qdisc.or(both.qdisc).unwrap_or(Discipline::Droptail),
             loss: own_loss.or(both.ge).or(both.loss).unwrap_or(Model::Bernoulli(0.0)),
-        }
+        })
     }
+}
+
+/// What a file holds, whose name is the option's value.
+fn file<T>(
+    name: impl FnOnce() -> Result<String>,
+    read: impl FnOnce(&Path) -> Result<T, String>,
+) -> Result<T> {
+    read(name()?.as_ref()).map_err(|error| anyhow!(error))
 }
 
 fn number(text: &str) -> Result<f64> {
@@ -210,9 +250,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
     if interfaces[0] == interfaces[1] {
         bail!("the two interfaces must differ");
     }
+    let [ab, ba] = own;
     Ok(Command::Run(Box::new(Options {
         interfaces,
-        settings: own.map(|own| own.settings(&both)),
+        settings: [ab.settings(&both)?, ba.settings(&both)?],
         seed,
         lossy_all,
         log,
@@ -244,7 +285,8 @@ mod tests {
         assert_eq!((options.seed, options.rt), (1, 45));
         for settings in options.settings {
             assert!(matches!(settings.rate, Rate::Unlimited));
-            assert_eq!((settings.delay, settings.queue_bytes), (0, 262_144));
+            assert!(matches!(settings.delay, Delay::Constant(0)));
+            assert_eq!(settings.queue_bytes, 262_144);
             assert_eq!(settings.loss, Model::Bernoulli(0.0));
         }
     }
@@ -253,20 +295,65 @@ mod tests {
     fn a_direction_wins_over_both_in_any_order() {
         let options = run("--delay-ba 5 --delay 2.5 --loss 1 --ge-ab '1 25 100 0' a b").unwrap();
         let [ab, ba] = options.settings;
-        assert_eq!((ab.delay, ba.delay), (2_500_000, 5_000_000));
+        assert!(matches!(ab.delay, Delay::Constant(2_500_000)));
+        assert!(matches!(ba.delay, Delay::Constant(5_000_000)));
         assert!(matches!(ab.loss, Model::GilbertElliott { .. }));
         assert_eq!(ba.loss, Model::Bernoulli(0.01));
     }
 
+    /// A file that is gone with the test.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str, text: &str) -> Scratch {
+            let name = format!("linkem-cli-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            std::fs::write(&path, text).unwrap();
+            Scratch(path)
+        }
+
+        fn option(&self, name: &str) -> String {
+            format!("--{name} {} ", self.0.display())
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
     #[test]
     fn a_trace_replaces_the_rate_of_the_same_directions() {
-        let path = std::env::temp_dir().join(format!("linkem-cli-{}", std::process::id()));
-        std::fs::write(&path, "1\n").unwrap();
-        let arguments = format!("--trace {0} --rate 5 --rate-ba 6 a b", path.display());
-        let [ab, ba] = run(&arguments).unwrap().settings;
-        std::fs::remove_file(&path).unwrap();
+        let trace = Scratch::new("trace", "1\n");
+        let options = trace.option("trace") + "--rate 5 --rate-ba 6 a b";
+        let [ab, ba] = run(&options).unwrap().settings;
         assert!(matches!(ab.rate, Rate::Trace(_)));
         assert!(matches!(ba.rate, Rate::Constant(rate) if rate == 6e6));
+    }
+
+    #[test]
+    fn a_recorded_delay_replaces_a_number() {
+        let delays = Scratch::new("delays", "12\n");
+        let options = delays.option("delay-trace-ba") + "--delay 5 a b";
+        let [ab, ba] = run(&options).unwrap().settings;
+        assert!(matches!(ab.delay, Delay::Constant(5_000_000)));
+        assert!(matches!(ba.delay, Delay::Trace(_)));
+    }
+
+    #[test]
+    fn recordings_of_light_and_heavy_load_belong_together() {
+        let light = Scratch::new("light", "0 20\n1 20\n2 20\n");
+        let heavy = Scratch::new("heavy", "1\n");
+        let offset = Scratch::new("offset", "100 0\n");
+        let lit = light.option("cellreplay-light-ab");
+        assert!(run(&(lit.clone() + "a b")).unwrap_err().to_string().contains("-heavy"));
+        let alone = offset.option("cellreplay-offset") + "a b";
+        assert!(run(&alone).unwrap_err().to_string().contains("-light"));
+        let both = lit + &heavy.option("cellreplay-heavy") + "a b";
+        let [ab, ba] = run(&both).unwrap().settings;
+        assert!(ab.light.is_some() && ba.light.is_none());
+        assert!(matches!(ab.rate, Rate::Trace(trace) if trace.bytes() == 1400));
     }
 
     #[test]
@@ -282,6 +369,8 @@ mod tests {
             ("--loss 1 --ge 1 a b", "exclude"),
             ("--trace /nonexistent a b", "/nonexistent"),
             ("--rt 100 a b", "99"),
+            ("--delay-trace-ab /nonexistent a b", "/nonexistent"),
+            ("--cellreplay-offset /nonexistent a b", "/nonexistent"),
         ] {
             let error = format!("{:#}", run(arguments).unwrap_err());
             assert!(error.contains(part), "{arguments}: {error}");

@@ -4,10 +4,12 @@
 //! connects two of them with the packet sockets of [`packet_io`].
 
 pub mod cli;
+pub mod delay;
 pub mod forward;
 pub mod fq;
 pub mod frame;
 pub mod lab;
+pub mod light;
 pub mod loss;
 pub mod packet_io;
 pub mod pipe;

@@ -1,5 +1,5 @@
 //! One direction of the link in virtual time, without I/O:
-//! queue, serialisation, loss, propagation delay.
+//! light load (of CellReplay only), queue, serialisation, loss, propagation delay.
 //!
 //! Times come in with the calls. The pipe computes exactly when things happen
 //! and catches up when it is called, so that a late call makes a packet late
@@ -7,10 +7,12 @@
 
 use std::collections::VecDeque;
 
+use crate::delay::DelayTrace;
+use crate::light::Light;
 use crate::loss::{Loss, Model, Purpose, Random};
 use crate::queue::Discipline;
 use crate::red::{self, Red};
-use crate::trace::{OPPORTUNITY_BYTES, Trace};
+use crate::trace::Trace;
 use crate::waiting::Waiting;
 use crate::{Direction, Nanos};
 
@@ -25,13 +27,34 @@ pub enum Rate {
     Trace(Trace),
 }
 
+/// How long the way is.
+#[derive(Clone, Debug)]
+pub enum Delay {
+    /// Always the same.
+    Constant(Nanos),
+    /// As recorded, by the time when a packet sets out.
+    Trace(DelayTrace),
+}
+
+impl Delay {
+    fn at(&self, now: Nanos) -> Nanos {
+        match self {
+            Delay::Constant(delay) => *delay,
+            Delay::Trace(trace) => trace.at(now),
+        }
+    }
+}
+
 /// The properties of one direction.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// A lightly loaded cellular link, where only what is too much for it comes to
+    /// the queue and the serialisation.
+    pub light: Option<Light>,
     /// Serialisation.
     pub rate: Rate,
     /// Propagation delay.
-    pub delay: Nanos,
+    pub delay: Delay,
     /// The delay varies uniformly by as much as this to both sides.
     pub jitter: Nanos,
     /// The queue's limit, which the packet in service does not count to.
@@ -84,11 +107,15 @@ pub struct Counts {
 /// One direction of the link.
 #[derive(Debug)]
 pub struct Pipe<T> {
+    light: Option<Light>,
+    /// What has the light load before it: when it has it behind it, which never
+    /// falls, and whether that was all.
+    lit: VecDeque<(Nanos, bool, Packet<T>)>,
     server: Server<T>,
     queue: Waiting<T>,
     loss: Loss,
     random: Random,
-    delay: Nanos,
+    delay: Delay,
     jitter: Nanos,
     /// Packets that have passed to the propagation, for their jitter.
     propagated: u64,
@@ -120,11 +147,19 @@ enum Server<T> {
 }
 
 impl<T> Pipe<T> {
-    /// An empty pipe; a trace begins at `start`.
-    pub fn new(settings: Settings, seed: u64, direction: Direction, start: Nanos) -> Pipe<T> {
+    /// An empty pipe; traces begin at `start`.
+    pub fn new(mut settings: Settings, seed: u64, direction: Direction, start: Nanos) -> Pipe<T> {
         let random = Random::new(seed, direction);
         let packet_time = packet_time(&settings.rate);
+        if let Some(light) = &mut settings.light {
+            light.start(start);
+        }
+        if let Delay::Trace(trace) = &mut settings.delay {
+            trace.start(start);
+        }
         Pipe {
+            light: settings.light,
+            lit: VecDeque::new(),
             server: match settings.rate {
                 Rate::Unlimited => Server::Unlimited,
                 Rate::Constant(bits_per_second) => Server::Constant {
@@ -158,6 +193,17 @@ impl<T> Pipe<T> {
         self.counts.packets += 1;
         self.counts.bytes += u64::from(packet.bytes);
         self.counts.exempt += u64::from(!packet.lossy);
+        match &mut self.light {
+            None => self.queue(at, packet),
+            Some(light) => {
+                let (out, alone) = light.arrive(at, packet.network_bytes);
+                self.lit.push_back((out, alone, packet));
+            }
+        }
+    }
+
+    /// A packet comes to the queue, or to the link if that is idle.
+    fn queue(&mut self, at: Nanos, packet: Packet<T>) {
         match &mut self.server {
             Server::Unlimited => return self.propagate(at, packet),
             Server::Constant { ns_per_byte, current: current @ None, free_at } => {
@@ -187,9 +233,32 @@ impl<T> Pipe<T> {
 
     /// Lets everything happen that happens until `now`.
     pub fn advance(&mut self, now: Nanos) {
+        while self.lit.front().is_some_and(|(at, ..)| *at <= now) {
+            let Some((at, alone, packet)) = self.lit.pop_front() else { break };
+            self.advance_queue(at);
+            if alone && self.is_idle() {
+                self.propagate(at, packet);
+            } else {
+                self.queue(at, packet);
+            }
+        }
+        self.advance_queue(now);
+    }
+
+    fn advance_queue(&mut self, now: Nanos) {
         while let Some((at, packet)) = self.serve(now) {
             self.propagate(at, packet);
         }
+    }
+
+    /// Nothing is in service or waits.
+    fn is_idle(&self) -> bool {
+        let serves = match &self.server {
+            Server::Unlimited => false,
+            Server::Constant { current, .. } => current.is_some(),
+            Server::Trace { current, .. } => current.is_some(),
+        };
+        !serves && self.queue.is_empty()
     }
 
     /// The next packet that has been serialised by `now`, and when it was.
@@ -216,7 +285,7 @@ impl<T> Pipe<T> {
                     if idle || trace.peek() > now {
                         return None;
                     }
-                    *open = Some((trace.peek(), OPPORTUNITY_BYTES));
+                    *open = Some((trace.peek(), trace.bytes()));
                     trace.consume();
                     continue;
                 };
@@ -240,7 +309,7 @@ impl<T> Pipe<T> {
             self.dropped.push_back((packet.item, Dropped::Lost));
             return;
         }
-        let mut due = at + self.delay;
+        let mut due = at + self.delay.at(at);
         if self.jitter > 0 {
             let unit = self.random.unit(Purpose::Jitter, self.propagated);
             self.propagated += 1;
@@ -265,7 +334,9 @@ impl<T> Pipe<T> {
                 (current.is_some() || !self.queue.is_empty()).then(|| trace.peek())
             }
         };
-        served.map(|end| end + self.delay.saturating_sub(self.jitter))
+        let served = served.map(|end| end + self.delay.at(end).saturating_sub(self.jitter));
+        let lit = self.lit.front().map(|(at, ..)| *at);
+        served.into_iter().chain(lit).min()
     }
 
     /// A packet that comes out by `now`, with the time that it was due.
@@ -287,7 +358,8 @@ impl<T> Pipe<T> {
             Server::Trace { current, .. } => current.take().map(|(_, packet)| packet.item),
         };
         let line = self.line.drain(..).map(|(_, item)| item);
-        line.chain(in_service).chain(self.queue.drain()).collect()
+        let lit = self.lit.drain(..).map(|(.., packet)| packet.item);
+        line.chain(in_service).chain(self.queue.drain()).chain(lit).collect()
     }
 
     /// What has gone through so far.
@@ -307,7 +379,7 @@ fn packet_time(rate: &Rate) -> Nanos {
         Rate::Unlimited => 0,
         Rate::Constant(bits_per_second) => service(8e9 / bits_per_second, red::PACKET_BYTES),
         Rate::Trace(trace) => {
-            let bytes = trace.opportunities() as u64 * u64::from(OPPORTUNITY_BYTES);
+            let bytes = trace.opportunities() as u64 * u64::from(trace.bytes());
             trace.round() * u64::from(red::PACKET_BYTES) / bytes
         }
     }

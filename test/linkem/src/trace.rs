@@ -10,38 +10,49 @@ use crate::{MS, Nanos};
 /// of an Ethernet takes exactly one.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
+/// Reads and parses a file; errors name it.
+pub(crate) fn read<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The lines that are not blank, with their numbers.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty())
+}
+
 /// A trace and the place in it.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// Offsets from the start of a round, non-decreasing.
     offsets: Vec<Nanos>,
+    /// Bytes of an opportunity, without link header.
+    bytes: u32,
     /// When the current round began.
     base: Nanos,
     next: usize,
 }
 
 impl Trace {
-    /// Reads a trace file.
-    pub fn read(path: &Path) -> Result<Trace, String> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        Trace::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+    /// Reads a trace file whose opportunities are of so many bytes.
+    pub fn read(path: &Path, bytes: u32) -> Result<Trace, String> {
+        read(path, |text| Trace::parse(text, bytes))
     }
 
     /// Parses the text of a trace file.
-    pub fn parse(text: &str) -> Result<Trace, String> {
+    pub fn parse(text: &str, bytes: u32) -> Result<Trace, String> {
         let mut offsets = Vec::new();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() {
-                continue;
-            }
-            let ms: u32 = line
-                .parse()
-                .map_err(|_| format!("line {}: '{line}' is not a time in ms", number + 1))?;
+        for (number, line) in lines(text) {
+            let ms: u32 =
+                line.parse().map_err(|_| format!("line {number}: '{line}' is not a time in ms"))?;
             let offset = Nanos::from(ms) * MS;
             if offsets.last().is_some_and(|last| *last > offset) {
-                return Err(format!("line {}: the time goes backwards", number + 1));
+                return Err(format!("line {number}: the time goes backwards"));
             }
             offsets.push(offset);
         }
@@ -49,8 +60,13 @@ impl Trace {
         match offsets.last() {
             None => Err("the trace is empty".into()),
             Some(0) => Err("the last time must be greater than 0".into()),
-            Some(_) => Ok(Trace { offsets, base: 0, next: 0 }),
+            Some(_) => Ok(Trace { offsets, bytes, base: 0, next: 0 }),
         }
+    }
+
+    /// Bytes of an opportunity, without link header.
+    pub fn bytes(&self) -> u32 {
+        self.bytes
     }
 
     /// Lets the trace begin at `start`.
@@ -109,7 +125,7 @@ mod tests {
 
     #[test]
     fn repeats_at_its_end() {
-        let mut trace = Trace::parse("0\n3\n3\n10\n").unwrap();
+        let mut trace = Trace::parse("0\n3\n3\n10\n", OPPORTUNITY_BYTES).unwrap();
         trace.start(100 * MS);
         let times: Vec<_> = (0..9)
             .map(|_| {
@@ -123,9 +139,9 @@ mod tests {
 
     #[test]
     fn skipping_equals_consuming() {
-        let mut skipped = Trace::parse("1\n3\n3\n10").unwrap();
+        let mut skipped = Trace::parse("1\n3\n3\n10", OPPORTUNITY_BYTES).unwrap();
         for now in [0, 1, 2, 3, 9, 10, 11, 13, 30, 31, 1000, 1001, 1013] {
-            let mut consumed = Trace::parse("1\n3\n3\n10").unwrap();
+            let mut consumed = Trace::parse("1\n3\n3\n10", OPPORTUNITY_BYTES).unwrap();
             while consumed.peek() <= now * MS {
                 consumed.consume();
             }
@@ -136,9 +152,9 @@ mod tests {
 
     #[test]
     fn says_what_is_wrong() {
-        assert!(Trace::parse("").unwrap_err().contains("empty"));
-        assert!(Trace::parse("0\n0\n").unwrap_err().contains("greater"));
-        assert!(Trace::parse("5\n4\n").unwrap_err().contains("line 2"));
-        assert!(Trace::parse("1\nx\n").unwrap_err().contains("line 2"));
+        assert!(Trace::parse("", OPPORTUNITY_BYTES).unwrap_err().contains("empty"));
+        assert!(Trace::parse("0\n0\n", OPPORTUNITY_BYTES).unwrap_err().contains("greater"));
+        assert!(Trace::parse("5\n4\n", OPPORTUNITY_BYTES).unwrap_err().contains("line 2"));
+        assert!(Trace::parse("1\nx\n", OPPORTUNITY_BYTES).unwrap_err().contains("line 2"));
     }
 }

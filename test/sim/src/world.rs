@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use linkem::Nanos;
 use linkem::loss::Model;
-use linkem::pipe::{Dropped, Packet, Pipe, Rate, Settings};
+use linkem::pipe::{Delay, Dropped, Packet, Pipe, Rate, Settings};
 use linkem::queue::Discipline;
-use linkem::trace::Trace;
+use linkem::trace::{OPPORTUNITY_BYTES, Trace};
 use pemi_engine::{Config, Direction};
 
 use crate::air::{Air, Recorded};
@@ -455,12 +455,15 @@ fn discipline(qdisc: Qdisc) -> Discipline {
 fn wan(wan: &Wan, path_ms: f64, seed: u64) -> anyhow::Result<[Pipe<Item>; 2]> {
     let rate = match &wan.trace {
         None => Rate::Constant(wan.rate_mbit * 1e6),
-        Some(path) => Rate::Trace(Trace::read(path).map_err(anyhow::Error::msg)?),
+        Some(path) => {
+            Rate::Trace(Trace::read(path, OPPORTUNITY_BYTES).map_err(anyhow::Error::msg)?)
+        }
     };
     let queue_bytes = (wan.queue_bdp * wan.rate_mbit * 1e3 / 8.0 * path_ms) as u64;
     let settings = |rate, loss| Settings {
         rate,
-        delay: ms(wan.delay_ms),
+        light: None,
+        delay: Delay::Constant(ms(wan.delay_ms)),
         jitter: 0,
         queue_bytes,
         discipline: discipline(wan.qdisc),
@@ -479,7 +482,8 @@ fn wan(wan: &Wan, path_ms: f64, seed: u64) -> anyhow::Result<[Pipe<Item>; 2]> {
 fn wifi(wifi: &Wifi, seed: u64) -> [Pipe<Item>; 2] {
     let settings = |loss| Settings {
         rate: Rate::Constant(wifi.rate_mbit * 1e6),
-        delay: ms(wifi.delay_ms),
+        light: None,
+        delay: Delay::Constant(ms(wifi.delay_ms)),
         jitter: ms(wifi.delay_ms * wifi.jitter_percent / 100.0),
         queue_bytes: wifi.queue_bytes,
         discipline: discipline(wifi.qdisc),

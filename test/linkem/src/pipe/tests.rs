@@ -1,10 +1,12 @@
 use super::*;
 use crate::MS;
+use crate::delay::DelayTrace;
 
 fn settings() -> Settings {
     Settings {
         rate: Rate::Unlimited,
-        delay: 0,
+        light: None,
+        delay: Delay::Constant(0),
         jitter: 0,
         queue_bytes: 1_000_000,
         discipline: Discipline::Droptail,
@@ -39,7 +41,7 @@ fn dropped(pipe: &mut Pipe<u64>) -> Vec<(u64, Dropped)> {
 
 #[test]
 fn unlimited_is_delay_only() {
-    let mut pipe = pipe(Settings { delay: 25 * MS, ..settings() });
+    let mut pipe = pipe(Settings { delay: Delay::Constant(25 * MS), ..settings() });
     pipe.push(10, packet(1, 100));
     pipe.push(20, packet(2, 1514));
     assert_eq!(outputs(&mut pipe), [(25 * MS + 10, 1), (25 * MS + 20, 2)]);
@@ -48,7 +50,8 @@ fn unlimited_is_delay_only() {
 #[test]
 fn rate_spaces_packets_exactly() {
     // 10 Mbit/s: 1250 bytes take 1 ms.
-    let mut pipe = pipe(Settings { rate: Rate::Constant(10e6), delay: 5 * MS, ..settings() });
+    let mut pipe =
+        pipe(Settings { rate: Rate::Constant(10e6), delay: Delay::Constant(5 * MS), ..settings() });
     for item in 0..3 {
         pipe.push(0, packet(item, 1250));
     }
@@ -64,7 +67,7 @@ fn a_late_caller_changes_nothing() {
             rate: Rate::Constant(10e6),
             queue_bytes: 5000,
             jitter: MS,
-            delay: 3 * MS,
+            delay: Delay::Constant(3 * MS),
             loss: Model::Bernoulli(0.2),
             ..settings()
         });
@@ -179,7 +182,7 @@ fn losses_depend_on_the_index_of_what_passed_the_queue_only() {
         let mut pipe = pipe(Settings {
             rate,
             jitter,
-            delay: 2 * MS,
+            delay: Delay::Constant(2 * MS),
             loss: Model::Bernoulli(0.1),
             ..settings()
         });
@@ -215,7 +218,7 @@ fn exempt_packets_are_never_lost() {
 
 #[test]
 fn jitter_varies_the_delay_and_never_reorders() {
-    let mut pipe = pipe(Settings { delay: 10 * MS, jitter: 4 * MS, ..settings() });
+    let mut pipe = pipe(Settings { delay: Delay::Constant(10 * MS), jitter: 4 * MS, ..settings() });
     for item in 0..2000 {
         pipe.push(item * 20 * MS, packet(2 * item, 100));
         pipe.push(item * 20 * MS + 1, packet(2 * item + 1, 100));
@@ -238,8 +241,12 @@ fn jitter_varies_the_delay_and_never_reorders() {
 
 #[test]
 fn jitter_greater_than_the_delay_never_delivers_into_the_past() {
-    let mut pipe =
-        pipe(Settings { delay: MS, jitter: 5 * MS, rate: Rate::Constant(10e6), ..settings() });
+    let mut pipe = pipe(Settings {
+        delay: Delay::Constant(MS),
+        jitter: 5 * MS,
+        rate: Rate::Constant(10e6),
+        ..settings()
+    });
     for item in 0..500 {
         pipe.push(item * 10 * MS, packet(item, 1250));
     }
@@ -249,18 +256,12 @@ fn jitter_greater_than_the_delay_never_delivers_into_the_past() {
 }
 
 fn traced(text: &str) -> Pipe<u64> {
-    pipe(Settings { rate: Rate::Trace(Trace::parse(text).unwrap()), ..settings() })
+    pipe(Settings { rate: Rate::Trace(Trace::parse(text, 1500).unwrap()), ..settings() })
 }
 
 #[test]
 fn trace_gives_a_full_packet_an_opportunity() {
-    let mut pipe = traced(
-        "5
-5
-8
-20
-",
-    );
+    let mut pipe = traced("5\n5\n8\n20\n");
     for item in 0..6 {
         pipe.push(0, packet(item, 1514));
     }
@@ -272,13 +273,7 @@ fn trace_gives_a_full_packet_an_opportunity() {
 
 #[test]
 fn trace_shares_and_spans_opportunities() {
-    let mut pipe = traced(
-        "1
-2
-3
-4
-",
-    );
+    let mut pipe = traced("1\n2\n3\n4\n");
     // 600 + 600 + 300 of the third at 1 ms, its other 300 and 1200 at 2 ms.
     for (item, bytes) in [(0, 600), (1, 600), (2, 600), (3, 1200), (4, 3000)] {
         pipe.push(0, packet(item, bytes + 14));
@@ -288,13 +283,7 @@ fn trace_shares_and_spans_opportunities() {
 
 #[test]
 fn trace_opportunities_that_nobody_uses_are_gone() {
-    let mut pipe = traced(
-        "1
-1
-1
-10
-",
-    );
+    let mut pipe = traced("1\n1\n1\n10\n");
     pipe.push(2 * MS, packet(0, 1514));
     pipe.push(2 * MS, packet(1, 1514));
     assert_eq!(outputs(&mut pipe), [(10 * MS, 0), (11 * MS, 1)]);
@@ -308,7 +297,7 @@ fn trace_opportunities_that_nobody_uses_are_gone() {
 #[test]
 fn trace_limits_its_queue() {
     let mut pipe = pipe(Settings {
-        rate: Rate::Trace(Trace::parse("10").unwrap()),
+        rate: Rate::Trace(Trace::parse("10", 1500).unwrap()),
         queue_bytes: 3028,
         ..settings()
     });
@@ -321,17 +310,8 @@ fn trace_limits_its_queue() {
 
 #[test]
 fn drain_gives_everything_once() {
-    for rate in [
-        Rate::Constant(10e6),
-        Rate::Trace(
-            Trace::parse(
-                "2
-4",
-            )
-            .unwrap(),
-        ),
-    ] {
-        let mut pipe = pipe(Settings { rate, delay: 100 * MS, ..settings() });
+    for rate in [Rate::Constant(10e6), Rate::Trace(Trace::parse("2\n4", 1500).unwrap())] {
+        let mut pipe = pipe(Settings { rate, delay: Delay::Constant(100 * MS), ..settings() });
         for item in 0..6 {
             pipe.push(0, packet(item, 1250));
         }
@@ -339,4 +319,39 @@ fn drain_gives_everything_once() {
         assert_eq!(pipe.drain(), [0, 1, 2, 3, 4, 5]);
         assert_eq!(pipe.next_deadline(), None);
     }
+}
+
+#[test]
+fn a_recorded_delay_is_that_of_the_time_when_a_packet_sets_out() {
+    let delay = Delay::Trace(DelayTrace::parse("30\n10\n50\n").unwrap());
+    let mut pipe = pipe(Settings { rate: Rate::Constant(10e6), delay, ..settings() });
+    for item in 0..3 {
+        pipe.push(item * 10 * MS, packet(item, 1250));
+    }
+    // The second sets out at 11 ms and would overtake the first, were it let.
+    assert_eq!(outputs(&mut pipe), [(31 * MS, 0), (31 * MS, 1), (71 * MS, 2)]);
+}
+
+#[test]
+fn what_is_too_much_for_the_light_load_queues_for_the_heavy() {
+    let light = Light::parse("0 20 2 4\n500 20 2 4\n1000 20 2 4\n").unwrap();
+    let heavy = Trace::parse("10\n20\n30\n40\n50\n60\n", 1400).unwrap();
+    let mut pipe = pipe(Settings { light: Some(light), rate: Rate::Trace(heavy), ..settings() });
+    for item in 0..5 {
+        pipe.push(0, packet(item, 1414));
+    }
+    // Finds the heavy queue still there, and has to go behind it.
+    pipe.push(8 * MS, packet(5, 114));
+    // Finds the link idle again.
+    pipe.push(70 * MS, packet(6, 1414));
+    assert_eq!(
+        outputs(&mut pipe),
+        [20, 22, 24, 30, 40, 50, 90]
+            .into_iter()
+            .zip(0..7)
+            .map(|(ms, n)| (ms * MS, n))
+            .collect::<Vec<_>>()
+    );
+    pipe.push(100 * MS, packet(7, 1414));
+    assert_eq!(pipe.drain(), [7]);
 }
