@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from . import apps
+from . import apps, traces
 from .apps import App
 from .experiment import Programs, Setup
 from .scenario import PRESETS, QDISCS, Scenario, parse_bytes
@@ -128,6 +128,13 @@ def _parser() -> _Parser:
         "only with --link netem)",
     )
     links.add_argument(
+        "--mm-config",
+        type=Path,
+        metavar="FILE.toml",
+        help="link 2 by traces (test/mininet/traces), in place of --bw2 and, where they have "
+        "delays, --delay2",
+    )
+    links.add_argument(
         "--link",
         choices=("linkem", "netem"),
         default=argparse.SUPPRESS,
@@ -213,7 +220,8 @@ def _scenario(options: argparse.Namespace) -> Scenario:
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
     if "loss1ge" in given:
         given["loss1ge"] = tuple(given["loss1ge"])
-    return Scenario.from_preset(options.preset, **given)
+    wan = options.mm_config and traces.read(options.mm_config)
+    return Scenario.from_preset(options.preset, wan, **given)
 
 
 def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:

@@ -91,7 +91,7 @@ def _direction(pipe: dict) -> dict[str, object]:
 
 
 def linkem_options(hop: Hop, seed: int) -> list[str]:
-    """The command line of one link, both directions alike."""
+    """The command line of one link, both directions alike unless they were recorded."""
     options = {
         "--rate": f"{hop.rate_mbit:g}",
         "--delay": f"{hop.delay_ms:g}",
@@ -100,6 +100,11 @@ def linkem_options(hop: Hop, seed: int) -> list[str]:
         "--qdisc": hop.qdisc,
         "--seed": str(seed),
     }
+    if hop.trace is not None:
+        del options["--rate"]
+        if hop.trace.delay_ms is not None:
+            del options["--delay"]
+        options |= hop.trace.down.options("ab") | hop.trace.up.options("ba")
     if hop.gilbert_elliott is not None:
         options["--ge"] = " ".join(f"{value:g}" for value in hop.gilbert_elliott)
     else:

@@ -6,6 +6,8 @@ import dataclasses
 import re
 from dataclasses import dataclass
 
+from .traces import Wan
+
 PRESETS: dict[str, dict[str, object]] = {
     # A passenger's Wi-Fi and the train's cellular uplink, as in the PEMI paper.
     "train": {"loss1": 1.0, "delay1": 1.0, "bw1": 100.0, "delay2": 25.0, "bw2": 10.0},
@@ -45,6 +47,8 @@ class Hop:
     qdisc: str
     loss_percent: float
     gilbert_elliott: tuple[float, float, float, float] | None
+    # Instead of the rate, and of the delay where that was recorded, too.
+    trace: Wan | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class Scenario:
     qdisc: str = "droptail"
     ipv6: bool = False
     link: str = "linkem"
+    # Link 2 as recorded; bw2, and delay2 if it is in there, are then its usual values.
+    mm_config: Wan | None = None
     preset: str | None = None
 
     def __post_init__(self) -> None:
@@ -83,12 +89,24 @@ class Scenario:
             raise ScenarioError(
                 "--qdisc cake needs --link netem and a kernel with sch_cake; linkem has no CAKE"
             )
+        if self.mm_config is not None and self.link != "linkem":
+            raise ScenarioError("--mm-config needs --link linkem; netem has no traces")
         self.queue_bytes(self.queue1, self.bw1)
         self.queue_bytes(self.queue2, self.bw2)
 
     @classmethod
-    def from_preset(cls, name: str | None, **given: object) -> Scenario:
-        """The preset's values, with those that were given by hand on top."""
+    def from_preset(
+        cls, name: str | None, mm_config: Wan | None = None, **given: object
+    ) -> Scenario:
+        """The preset's values, with those that were given by hand on top, or those of
+        the traces."""
+        if mm_config is not None:
+            recorded = {"bw2": mm_config.down.mean_mbit, "delay2": mm_config.delay_ms}
+            for value in recorded:
+                if recorded[value] is not None and value in given:
+                    raise ScenarioError(f"--{value} is in the traces of --mm-config")
+            given |= {name: value for name, value in recorded.items() if value is not None}
+            given["mm_config"] = mm_config
         return cls(**{**PRESETS.get(name or "", {}), **given, "preset": name})
 
     @property
@@ -133,6 +151,7 @@ class Scenario:
             qdisc=self.qdisc,
             loss_percent=self.loss2,
             gilbert_elliott=None,
+            trace=self.mm_config,
         )
 
     def lossless(self) -> Scenario:
@@ -141,4 +160,6 @@ class Scenario:
 
     def to_json(self) -> dict[str, object]:
         """For the result file."""
-        return dataclasses.asdict(self)
+        names = (field.name for field in dataclasses.fields(self))
+        values = {name: getattr(self, name) for name in names}
+        return values | {"mm_config": self.mm_config and self.mm_config.name}

@@ -143,6 +143,15 @@ def test_ipv6_is_helped_too(tmp_path):
     assert run["inference"]["repaired"] >= 0.5 * run["inference"]["losses"] > 0
 
 
+def test_a_wan_by_traces_has_their_rate(tmp_path):
+    config = RUN.parent / "traces/leo.toml"
+    arguments = ["--mm-config", str(config), "--off", "goodput", "--bytes", "10MB"]
+    (run,) = experiment(tmp_path, *arguments)["runs"]
+    # 10 MB over the 47 Mbit/s of its mean; over the 10 Mbit/s of the default link it
+    # could not be more than 10.
+    assert run["metrics"]["goodput_mbps"] > 15
+
+
 def test_call_loses_no_frame(tmp_path):
     arguments = ["--pemi", "rtc", "--seconds", "5"]
     (run,) = experiment(tmp_path, *TRAIN, *arguments)["runs"]

@@ -1,0 +1,176 @@
+"""`--mm-config FILE.toml`: a WAN as it was recorded, or as our generator makes one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+GENERATOR = ROOT / "test/mininet/traces/generate.py"
+CACHE = ROOT / "out/traces"
+# Where traces are that cannot be part of the repository.
+FOREIGN = "PEMI_TRACES"
+# linkem's options of the files that a direction can have.
+_OPTIONS = {
+    "rate": "--trace",
+    "delay": "--delay-trace",
+    "light": "--cellreplay-light",
+    "heavy": "--cellreplay-heavy",
+    "offset": "--cellreplay-offset",
+}
+# Which of them make a link: mahimahi, LeoReplayer, CellReplay with and without offsets.
+_LINKS = ({"rate"}, {"rate", "delay"}, {"light", "heavy"}, {"light", "heavy", "offset"})
+_OPPORTUNITY_BYTES = {"rate": 1500, "heavy": 1400}
+
+
+class TraceError(ValueError):
+    """A trace that is not there or makes no sense, in words for a person."""
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The recordings of one direction by the names of the TOML file, sorted."""
+
+    files: tuple[tuple[str, Path], ...]
+
+    def options(self, suffix: str) -> dict[str, str]:
+        """linkem's."""
+        return {f"{_OPTIONS[name]}-{suffix}": str(path) for name, path in self.files}
+
+    @property
+    def mean_mbit(self) -> float:
+        """What it can carry on average."""
+        name, path = next(item for item in self.files if item[0] in _OPPORTUNITY_BYTES)
+        times = _column(path, 0)
+        if times[-1] <= 0:
+            raise TraceError(f"{path}: the last time must be greater than 0")
+        return round(len(times) * _OPPORTUNITY_BYTES[name] * 8 / times[-1] / 1000, 3)
+
+    @property
+    def delay_ms(self) -> float | None:
+        """The usual one-way delay, where it was recorded."""
+        for name, column in (("delay", 0), ("light", 1)):
+            if name in dict(self.files):
+                return statistics.median(_column(dict(self.files)[name], column))
+        return None
+
+
+@dataclass(frozen=True)
+class Wan:
+    """Link 2 by traces."""
+
+    name: str
+    down: Direction
+    up: Direction
+
+    @property
+    def delay_ms(self) -> float | None:
+        """The usual one-way delay, where it was recorded; of the two directions the mean."""
+        delays = (self.down.delay_ms, self.up.delay_ms)
+        return None if None in delays else statistics.mean(delays)
+
+
+def read(config: Path) -> Wan:
+    """Reads the file and makes sure that there is what it names."""
+    try:
+        table = tomllib.loads(config.read_text())
+    except OSError as error:
+        raise TraceError(f"cannot read {config}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TraceError(f"{config}: {error}") from error
+    unknown = set(table) - {"title", "down", "up", "generate"}
+    if unknown:
+        raise TraceError(f"{config}: there is no {min(unknown)!r} in such a file")
+    if "generate" in table:
+        if {"down", "up"} & set(table):
+            raise TraceError(f"{config}: [generate] makes the files that [down] and [up] name")
+        return _generated(config, table["generate"])
+    wan = Wan(config.stem, *(_direction(config, table, name) for name in ("down", "up")))
+    # What is no trace is better said now than by linkem in the middle of a series.
+    for direction in (wan.down, wan.up):
+        _ = direction.mean_mbit, direction.delay_ms
+    return wan
+
+
+def _direction(config: Path, table: dict, name: str) -> Direction:
+    part = table.get(name)
+    if not isinstance(part, dict) or not all(isinstance(file, str) for file in part.values()):
+        raise TraceError(f"{config}: [{name}] with names of files is missing")
+    if set(part) not in _LINKS:
+        raise TraceError(
+            f"{config}: [{name}] takes rate, rate and delay, or light and heavy (and offset), "
+            f"not {', '.join(sorted(part)) or 'nothing'}"
+        )
+    files = sorted((key, _find(config, file)) for key, file in part.items())
+    return Direction(tuple(files))
+
+
+def _find(config: Path, name: str) -> Path:
+    """Beside the TOML file, or among the traces that are not ours to keep."""
+    folders = [config.parent]
+    foreign = os.environ.get(FOREIGN)
+    if foreign:
+        folders.insert(0, Path(foreign))
+    for folder in folders:
+        if (folder / name).is_file():
+            return (folder / name).resolve()
+    where = f"nor in {FOREIGN}={foreign}" if foreign else f"and {FOREIGN} is not set"
+    raise TraceError(f"{config}: {name} is not beside it {where}")
+
+
+def _generated(config: Path, how: object) -> Wan:
+    wanted = {"kind": str, "seed": int, "seconds": int}
+    if (
+        not isinstance(how, dict)
+        or set(how) != set(wanted)
+        or not all(isinstance(how[key], kind) for key, kind in wanted.items())
+    ):
+        raise TraceError(f"{config}: [generate] takes kind, seed and seconds")
+    # Another generator makes other traces.
+    version = hashlib.sha256(GENERATOR.read_bytes()).hexdigest()[:8]
+    folder = CACHE / f"{how['kind']}-seed{how['seed']}-{how['seconds']}s-{version}"
+    if not folder.is_dir():
+        _generate(config, how, folder)
+    shared = {"delay": folder / "delay"} if (folder / "delay").is_file() else {}
+    return Wan(
+        config.stem,
+        *(
+            Direction(tuple(sorted({**shared, "rate": folder / name}.items())))
+            for name in ("down", "up")
+        ),
+    )
+
+
+def _generate(config: Path, how: dict, folder: Path) -> None:
+    """Whole or not at all: other runs may want the same at this moment."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        made = Path(scratch) / "made"
+        options = [f"--{key}={value}" for key, value in how.items()]
+        command = [sys.executable, str(GENERATOR), *options, f"--out={made}"]
+        answer = subprocess.run(command, capture_output=True, text=True)
+        if answer.returncode != 0:
+            raise TraceError(f"{config}: {answer.stderr.strip().splitlines()[-1]}")
+        try:
+            made.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+
+
+def _column(path: Path, number: int) -> list[float]:
+    try:
+        lines = [line.split() for line in path.read_text().splitlines() if line.strip()]
+        values = [float(words[number]) for words in lines]
+    except (ValueError, IndexError, OSError) as error:
+        raise TraceError(f"{path} is not a trace: {error}") from error
+    if not values:
+        raise TraceError(f"{path} is empty")
+    return values
