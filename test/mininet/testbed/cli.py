@@ -63,6 +63,8 @@ def plan(arguments: list[str] | None) -> Plan:
     assists = list(dict.fromkeys(options.assists or ["off"]))
     if options.kill_daemon_after is not None and "pemi" not in assists:
         raise UsageError("--kill-daemon-after needs --pemi")
+    if "pep" in assists and any(load.stack != "tcp" for load in loads):
+        raise UsageError(f"--pep helps flows over TCP, and {options.app} runs over QUIC")
     if options.capture and options.keep is None:
         raise UsageError("--capture needs --keep")
     cases = [(scenario, assist) for assist in assists]
@@ -75,6 +77,7 @@ def plan(arguments: list[str] | None) -> Plan:
             assist=assist,
             seed=seed,
             rt=options.rt,
+            cc=options.cc,
             pemi_options=tuple(options.pemi_options.split()),
             kill_daemon_after_s=options.kill_daemon_after,
             capture=options.capture,
@@ -131,8 +134,8 @@ def _parser() -> _Parser:
         "--mm-config",
         type=Path,
         metavar="FILE.toml",
-        help="link 2 by traces (test/mininet/traces), in place of --bw2 and, where they have "
-        "delays, --delay2",
+        help="link 2 by traces, also the name of one in test/mininet/traces; in place of --bw2 "
+        "and, where they have delays, --delay2",
     )
     links.add_argument(
         "--link",
@@ -146,7 +149,11 @@ def _parser() -> _Parser:
     )
 
     runs = parser.add_argument_group("what is run")
-    for name, text in (("off", "a plain router"), ("pemi", "PEMI on the router")):
+    for name, text in (
+        ("off", "a plain router"),
+        ("pemi", "PEMI on the router"),
+        ("pep", "a split-TCP proxy on the router"),
+    ):
         runs.add_argument(
             f"--{name}",
             dest="assists",

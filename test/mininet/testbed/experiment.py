@@ -15,11 +15,13 @@ from . import captures, interruption, scoring
 from .apps import PORT, App, endpoint
 from .assist import Off, Pemi
 from .links import Links
+from .pep import Pep
 from .process import Child, ExperimentError, NotReady, describe_exit, wait_until
 from .scenario import Scenario
 from .topology import Topology
 
 ROOT = Path(__file__).resolve().parents[3]
+Assist = Off | Pemi | Pep
 _POLL_S = 0.02
 # The link is the world's doing, not a program's: it goes before everything else.
 # The daemon puts itself in between; what talks over the link comes last.
@@ -40,6 +42,8 @@ class Programs:
             needed.append(self.testbed / "linkem")
         if setup.assist == "pemi":
             needed.append(self.pemi)
+        if setup.assist == "pep":
+            needed.append(self.testbed / "pep")
         return needed
 
     def check(self, setup: Setup) -> None:
@@ -58,6 +62,7 @@ class Setup:
     assist: str
     seed: int
     rt: int = 50
+    cc: str = "cubic"
     pemi_options: tuple[str, ...] = ()
     kill_daemon_after_s: float | None = None
     capture: bool = False
@@ -140,11 +145,15 @@ class _Experiment:
             "links": totals,
         }
 
-    def _assist(self, topology: Topology) -> Off | Pemi:
-        if self._setup.assist == "off":
+    def _assist(self, topology: Topology) -> Assist:
+        setup, programs = self._setup, self._setup.programs
+        if setup.assist == "off":
             return Off()
-        options = list(self._setup.pemi_options)
-        return Pemi(topology, PORT, self._setup.programs.pemi, options, self._logs)
+        if setup.assist == "pep":
+            # Before the applications, as what forwards in the kernel is.
+            rt = self._app_rt and self._app_rt + 1
+            return Pep(topology, PORT, programs.testbed / "pep", setup.cc, rt, self._logs)
+        return Pemi(topology, PORT, programs.pemi, list(setup.pemi_options), self._logs)
 
     def _capture(self, topology: Topology, stack: contextlib.ExitStack) -> list[Child]:
         """What is on the wire at every hop, for `packets.py` and `pemi replay`."""
@@ -178,7 +187,7 @@ class _Experiment:
         self,
         topology: Topology,
         links: Links,
-        assist: Off | Pemi,
+        assist: Assist,
         server: Child,
         stack: contextlib.ExitStack,
     ) -> dict:
@@ -213,18 +222,24 @@ class _Experiment:
 
     def _score(self, links: Links) -> dict | None:
         truth = links.truth_path("wifi")
-        if not truth.exists():
+        # What is resent over TCP is no copy: its headers differ.
+        if not truth.exists() or self._setup.app.stack == "tcp":
             return None
         packets = scoring.read_truth(truth, "ab", PORT)
         return scoring.score(packets, self._setup.scenario.rtt_ms)
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether somebody in this process's namespace has a UDP socket on the port."""
+    """Whether somebody in this process's namespace has a UDP socket on the port, or
+    listens on it with TCP."""
     wanted = f":{port:04X}"
-    for table in ("udp", "udp6"):
+    for table in ("udp", "udp6", "tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError):
             for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-                if line.split()[1].endswith(wanted):
+                _, local, _, state, *_ = line.split()
+                if local.endswith(wanted) and (table.startswith("udp") or state == _TCP_LISTEN):
                     return True
     return False
+
+
+_TCP_LISTEN = "0A"

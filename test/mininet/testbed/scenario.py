@@ -162,4 +162,4 @@ class Scenario:
         """For the result file."""
         names = (field.name for field in dataclasses.fields(self))
         values = {name: getattr(self, name) for name in names}
-        return values | {"mm_config": self.mm_config and self.mm_config.name}
+        return values | {"mm_config": self.mm_config and self.mm_config.to_json()}

@@ -76,9 +76,20 @@ class Wan:
         delays = (self.down.delay_ms, self.up.delay_ms)
         return None if None in delays else statistics.mean(delays)
 
+    def to_json(self) -> dict[str, str]:
+        """For the result file: a name, and what tells other traces of this name from these."""
+        content = hashlib.sha256()
+        for direction in (self.down, self.up):
+            for name, path in direction.files:
+                content.update(name.encode() + path.read_bytes())
+        return {"name": self.name, "sha256": content.hexdigest()}
+
 
 def read(config: Path) -> Wan:
-    """Reads the file and makes sure that there is what it names."""
+    """Reads the file, or the one of this name among our own, and makes sure that there
+    is what it names."""
+    if config.name == str(config) and not config.suffix:
+        config = GENERATOR.with_name(f"{config}.toml")
     try:
         table = tomllib.loads(config.read_text())
     except OSError as error:

@@ -42,6 +42,7 @@ def test_bursty_loss():
         ["--seeds", "0", "goodput"],
         ["--rt", "100", "goodput"],
         ["--qdisc", "cake", "goodput"],
+        ["--pep", "goodput"],
     ],
 )
 def test_nonsense_ends_with_one_line_and_exit_code_2(line, capsys):

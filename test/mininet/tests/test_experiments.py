@@ -10,12 +10,15 @@ import subprocess
 import sys
 import time
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from testbed import experiment as single
 from testbed import result
-from testbed.apps import PORT
-from testbed.experiment import Programs
+from testbed.apps import PORT, App
+from testbed.experiment import Programs, Setup
+from testbed.scenario import Scenario
 
 pytestmark = [
     pytest.mark.experiment,
@@ -144,12 +147,59 @@ def test_ipv6_is_helped_too(tmp_path):
 
 
 def test_a_wan_by_traces_has_their_rate(tmp_path):
-    config = RUN.parent / "traces/leo.toml"
-    arguments = ["--mm-config", str(config), "--off", "goodput", "--bytes", "10MB"]
+    arguments = ["--mm-config", "leo", "--off", "goodput", "--bytes", "10MB"]
     (run,) = experiment(tmp_path, *arguments)["runs"]
     # 10 MB over the 47 Mbit/s of its mean; over the 10 Mbit/s of the default link it
     # could not be more than 10.
     assert run["metrics"]["goodput_mbps"] > 15
+
+
+@dataclass(frozen=True)
+class Fetch(App):
+    """A download over plain TCP with Python's own server."""
+
+    def server(self, directory, address, rt):
+        program = """
+import functools, http.server, socket, sys
+class Server(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+    def server_bind(self):
+        # Some kernels' default is another one.
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+        super().server_bind()
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[3])
+Server((sys.argv[1], int(sys.argv[2])), handler).serve_forever()
+"""
+        ip, port = address.rsplit(":", 1)
+        return [sys.executable, "-c", program, ip.strip("[]"), port, *self.server_options]
+
+    def client(self, directory, address, rt, result):
+        program = """
+import json, sys, time, urllib.request
+began = time.monotonic()
+size = len(urllib.request.urlopen(sys.argv[1]).read())
+seconds = time.monotonic() - began
+json.dump({"bytes": size, "goodput_mbps": size * 8e-6 / seconds}, open(sys.argv[2], "w"))
+"""
+        return [sys.executable, "-c", program, f"http://{address}/file", str(result)]
+
+
+def test_a_split_helps_tcp_in_both_families(tmp_path):
+    size = 3_000_000
+    (tmp_path / "file").write_bytes(bytes(size))
+    app = Fetch("fetch", "", (), (str(tmp_path),), 120, "fetch", bytes=size, stack="tcp")
+
+    def fetch(assist, ipv6=False):
+        scenario = Scenario.from_preset("train", ipv6=ipv6)
+        return single.run(Setup(scenario, app, assist, seed=1))
+
+    off, on, on_6 = fetch("off"), fetch("pep"), fetch("pep", ipv6=True)
+    for split in (on, on_6):
+        assert goodput([split], "pep") >= 1.8 * goodput([off], "off")
+        status = split["router"]["status"]
+        assert (status["connections"], status["reset"], status["open"]) == (1, 0, 0)
+        assert status["bytes_down"] > size
+        assert split["inference"] is None
 
 
 def test_call_loses_no_frame(tmp_path):

@@ -2,6 +2,7 @@ import itertools
 import statistics
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from testbed import cli, traces
@@ -47,7 +48,10 @@ def test_mahimahi(tmp_path, no_foreign_traces):
     assert options["--trace-ba"] == str(tmp_path / "u")
     assert (options["--delay"], "--rate" in options) == ("40", False)
     assert "--rate" in linkem_options(scenario.wifi, 1)
-    assert scenario.to_json()["mm_config"] == "some"
+    told = scenario.to_json()["mm_config"]
+    assert told["name"] == "some"
+    (tmp_path / "u").write_text("5\n20\n")
+    assert scenario.to_json()["mm_config"] != told
 
 
 def test_recorded_delays_take_the_place_of_delay2(tmp_path, no_foreign_traces):
@@ -123,7 +127,7 @@ def test_rates_and_traces_exclude_each_other(tmp_path, no_foreign_traces):
 @pytest.mark.parametrize("name", ["train", "lte-driving", "leo"])
 def test_our_own_need_nothing_else(name, tmp_path, monkeypatch, no_foreign_traces):
     monkeypatch.setattr(traces, "CACHE", tmp_path)
-    wan = traces.read(traces.GENERATOR.with_name(f"{name}.toml"))
+    wan = traces.read(Path(name))
     assert (wan.delay_ms is not None) == (name == "leo")
     assert wan.down.mean_mbit > 1.5 * wan.up.mean_mbit > 1
     made = list(tmp_path.iterdir())
