@@ -1,58 +1,14 @@
 //! Both applications as the experiments run them, over the loopback interface.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+mod programs;
 
+use std::process::{Command, Stdio};
+
+use programs::{Server, client, json};
 use serde_json::Value;
 
 const GOODPUT: &str = env!("CARGO_BIN_EXE_goodput");
 const RTC: &str = env!("CARGO_BIN_EXE_rtc");
-
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(program: &str, listen: &str, options: &[&str]) -> Server {
-        let mut child = Command::new(program)
-            .args(["server", "--listen", listen])
-            .args(options)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        let address = ready["listening"].as_str().unwrap().to_owned();
-        Server { child, address }
-    }
-
-    fn terminate(mut self) -> ExitStatus {
-        let id = self.child.id().to_string();
-        Command::new("kill").args(["-TERM", &id]).status().unwrap();
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Fails if it has ended, which is as well.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn client(program: &str, address: &str, options: &[&str]) -> Output {
-    Command::new(program).args(["client", "--connect", address]).args(options).output().unwrap()
-}
-
-/// Exactly one JSON object.
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
-        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
-    })
-}
 
 #[test]
 fn goodput_downloads_with_every_controller_and_both_families() {

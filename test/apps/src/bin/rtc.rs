@@ -3,20 +3,32 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use pemi_apps::{common, rtc};
+use pemi_apps::endpoint::{self, QuinnOptions};
+use pemi_apps::options::ServerOptions;
+use pemi_apps::{rtc, video};
 
 #[derive(Parser)]
 #[command(version, about = "Real-time video over QUIC, one stream a frame")]
 enum Command {
     /// Serve until SIGTERM
-    Server(common::ServerOptions),
+    Server {
+        #[command(flatten)]
+        options: ServerOptions,
+        #[command(flatten)]
+        quinn: QuinnOptions,
+    },
     /// Ask a server once and print the result as JSON
-    Client(rtc::ClientOptions),
+    Client {
+        #[command(flatten)]
+        options: video::ClientOptions,
+        #[command(flatten)]
+        quinn: QuinnOptions,
+    },
 }
 
 fn main() -> ExitCode {
     match Command::parse() {
-        Command::Server(options) => common::run(options.transport.rt, rtc::server(&options)),
-        Command::Client(options) => common::run(options.transport.rt, rtc::client(&options)),
+        Command::Server { options, quinn } => endpoint::run(&quinn, rtc::server(&options, &quinn)),
+        Command::Client { options, quinn } => endpoint::run(&quinn, rtc::client(&options, &quinn)),
     }
 }

@@ -1,13 +1,11 @@
-//! What both applications share: endpoints, options, output.
+//! What both applications share on quinn: options and endpoints.
 
-use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::Path;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig};
@@ -15,65 +13,33 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
-use serde::Serialize;
-use socket2::{Domain, Protocol, Socket, Type};
 
-const ALPN: &[u8] = b"pemi-test";
-/// Asked for; the kernel gives no more than net.core.{r,w}mem_max.
-const SOCKET_BUFFER_BYTES: usize = 8 << 20;
+use crate::options::{Cc, TransportOptions};
+use crate::output::print_json;
+use crate::{ALPN, HOST, program, socket};
 
-/// Congestion controllers of quinn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Cc {
-    /// RFC 9438, quinn's default.
-    Cubic,
-    /// RFC 9002.
-    Newreno,
-    /// BBR, experimental in quinn.
-    Bbr,
-}
-
-/// Options of both servers.
-#[derive(Debug, clap::Args)]
-pub struct ServerOptions {
-    /// Address and port; port 0: any, which is then printed
-    #[arg(long)]
-    pub listen: SocketAddr,
-    /// What both sides have.
-    #[command(flatten)]
-    pub transport: TransportOptions,
-}
-
-/// Options of servers and clients.
+/// Options of quinn's servers and clients.
 #[derive(Clone, Debug, clap::Args)]
-pub struct TransportOptions {
-    /// Congestion controller of what this side sends
-    #[arg(long, value_enum, default_value = "cubic")]
-    pub cc: Cc,
+pub struct QuinnOptions {
+    /// What every stack has.
+    #[command(flatten)]
+    pub common: TransportOptions,
     /// Use UDP segmentation offload, so that links see bursts in large frames
     #[arg(long)]
-    pub gso: bool,
-    /// Fix the largest UDP payload in bytes instead of discovering it
-    #[arg(long, value_name = "BYTES")]
-    pub mtu: Option<u16>,
-    /// SCHED_FIFO priority; 0: none
-    #[arg(long, value_name = "PRIORITY", default_value_t = 0,
-          value_parser = clap::value_parser!(u8).range(0..=99))]
-    pub rt: u8,
+    gso: bool,
 }
 
-impl TransportOptions {
+impl QuinnOptions {
     /// quinn's configuration; what is not set here has quinn's default.
     pub fn transport(&self) -> Result<TransportConfig> {
         let mut transport = TransportConfig::default();
-        let cc: Arc<dyn ControllerFactory + Send + Sync> = match self.cc {
+        let cc: Arc<dyn ControllerFactory + Send + Sync> = match self.common.cc {
             Cc::Cubic => Arc::new(CubicConfig::default()),
             Cc::Newreno => Arc::new(NewRenoConfig::default()),
             Cc::Bbr => Arc::new(BbrConfig::default()),
         };
         transport.congestion_controller_factory(cc).enable_segmentation_offload(self.gso);
-        if let Some(mtu) = self.mtu {
-            ensure!(mtu >= 1200, "--mtu: QUIC needs at least 1200 bytes");
+        if let Some(mtu) = self.common.mtu {
             transport.initial_mtu(mtu).min_mtu(mtu).mtu_discovery_config(None);
         }
         Ok(transport)
@@ -81,28 +47,10 @@ impl TransportOptions {
 }
 
 /// Runs a program's future to its end on a runtime of this one thread.
-pub fn run(rt: u8, program: impl Future<Output = Result<()>>) -> ExitCode {
-    let result = (|| {
-        if rt > 0 {
-            linkem::sched::set_fifo(rt).with_context(|| format!("SCHED_FIFO {rt}"))?;
-        }
+pub fn run(options: &QuinnOptions, program: impl Future<Output = Result<()>>) -> ExitCode {
+    program::run(options.common.rt, || {
         tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(program)
-    })();
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn socket(address: SocketAddr) -> Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.bind(&address.into()).with_context(|| format!("cannot bind to {address}"))?;
-    Ok(socket.into())
+    })
 }
 
 fn provider() -> Arc<CryptoProvider> {
@@ -111,7 +59,7 @@ fn provider() -> Arc<CryptoProvider> {
 
 /// A listening endpoint with a certificate of its own making.
 pub fn server(listen: SocketAddr, transport: TransportConfig) -> Result<Endpoint> {
-    let certified = rcgen::generate_simple_self_signed(["pemi-test".to_owned()])?;
+    let certified = rcgen::generate_simple_self_signed([HOST.to_owned()])?;
     let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -123,7 +71,7 @@ pub fn server(listen: SocketAddr, transport: TransportConfig) -> Result<Endpoint
     let endpoint = Endpoint::new(
         EndpointConfig::default(),
         Some(config),
-        socket(listen)?,
+        socket::bind(listen)?,
         Arc::new(TokioRuntime),
     )?;
     Ok(endpoint)
@@ -140,19 +88,16 @@ pub fn client(connect: SocketAddr, transport: TransportConfig) -> Result<Endpoin
     tls.alpn_protocols = vec![ALPN.to_vec()];
     let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
-    let any: SocketAddr = match connect {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
+    let any = socket::any_port_for(connect);
     let mut endpoint =
-        Endpoint::new(EndpointConfig::default(), None, socket(any)?, Arc::new(TokioRuntime))?;
+        Endpoint::new(EndpointConfig::default(), None, socket::bind(any)?, Arc::new(TokioRuntime))?;
     endpoint.set_default_client_config(config);
     Ok(endpoint)
 }
 
 /// Starts the handshake with a server.
 pub fn connect(endpoint: &Endpoint, address: SocketAddr) -> Result<quinn::Connecting> {
-    Ok(endpoint.connect(address, "pemi-test")?)
+    Ok(endpoint.connect(address, HOST)?)
 }
 
 /// Tells the other sides that this one goes, and sees that they are told.
@@ -194,23 +139,6 @@ where
     }
     close(&endpoint, "the server ends").await;
     Ok(())
-}
-
-/// Prints one JSON object as a line, and writes it to a file if there is one.
-pub fn print_json(value: &impl Serialize, file: Option<&Path>) -> Result<()> {
-    let text = serde_json::to_string(value)? + "\n";
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes())?;
-    output.flush()?;
-    if let Some(file) = file {
-        std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))?;
-    }
-    Ok(())
-}
-
-/// To microseconds: what finer digits say is noise.
-pub fn rounded(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
 }
 
 /// Believes every certificate: this is a test tool, and the server's certificate

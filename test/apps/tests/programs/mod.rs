@@ -1,0 +1,55 @@
+//! Running the programs of any stack.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use serde_json::Value;
+
+/// A server until it is dropped.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: String,
+}
+
+impl Server {
+    pub fn start(program: &str, listen: &str, options: &[&str]) -> Server {
+        let mut child = Command::new(program)
+            .args(["server", "--listen", listen])
+            .args(options)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let address = ready["listening"].as_str().unwrap().to_owned();
+        Server { child, address }
+    }
+
+    pub fn terminate(mut self) -> ExitStatus {
+        let id = self.child.id().to_string();
+        Command::new("kill").args(["-TERM", &id]).status().unwrap();
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Fails if it has ended, which is as well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a client to its end.
+pub fn client(program: &str, address: &str, options: &[&str]) -> Output {
+    Command::new(program).args(["client", "--connect", address]).args(options).output().unwrap()
+}
+
+/// Exactly one JSON object.
+pub fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}", String::from_utf8_lossy(&output.stderr));
+    })
+}
