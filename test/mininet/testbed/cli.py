@@ -170,8 +170,8 @@ def _parser() -> _Parser:
     runs.add_argument(
         "--cc",
         choices=("cubic", "newreno", "bbr"),
-        default="cubic",
-        help="congestion control of the sender (default: %(default)s)",
+        help="congestion control of the sender (default: the stack's first, which is cubic for "
+        "all but quicgo)",
     )
     runs.add_argument(
         "--rt",
@@ -208,9 +208,21 @@ def _parser() -> _Parser:
     call.add_argument("--fps", type=float, default=30)
     call.add_argument("--kbps", type=float, default=3000)
     for load in (download, call):
+        _stacks(load, tuple(apps.STACKS))
         # Also accepted after the application, where one looks for it.
         _output(load, default=argparse.SUPPRESS)
     return parser
+
+
+def _stacks(load: argparse.ArgumentParser, names: tuple[str, ...]) -> None:
+    load.add_argument(
+        "--stack",
+        dest="stacks",
+        action="append",
+        choices=(*names, "all"),
+        help=f"who speaks (default: {names[0]}); may be repeated",
+    )
+    load.set_defaults(all_stacks=names)
 
 
 def _output(group: argparse._ActionsContainer, default: object) -> None:
@@ -232,11 +244,15 @@ def _scenario(options: argparse.Namespace) -> Scenario:
 
 
 def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
+    stacks = list(dict.fromkeys(options.stacks or options.all_stacks[:1]))
+    if "all" in stacks:
+        stacks = options.all_stacks
     if options.app == "rtc":
-        return [apps.rtc(options.seconds, options.fps, options.kbps, options.cc)]
+        shape = (options.seconds, options.fps, options.kbps)
+        return [apps.rtc(*shape, options.cc, stack) for stack in stacks]
     slowest = min(scenario.bw1, scenario.bw2)
     sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
-    return [apps.goodput(size, options.cc, slowest) for size in sizes]
+    return [apps.goodput(size, options.cc, slowest, stack) for stack in stacks for size in sizes]
 
 
 def _positive(text: str) -> int:

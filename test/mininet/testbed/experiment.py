@@ -82,7 +82,7 @@ class Setup:
     def name(self) -> str:
         """For people and for a directory of logs."""
         what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
-        return f"{what}-{self.assist}-loss{self.scenario.loss1:g}-seed{self.seed}"
+        return f"{what}-{self.app.stack}-{self.assist}-loss{self.scenario.loss1:g}-seed{self.seed}"
 
 
 def run(setup: Setup, *, keep: Path | None = None, tick: Callable[[], None] = lambda: None) -> dict:
@@ -136,6 +136,7 @@ class _Experiment:
         return {
             "app": setup.app.name,
             "stack": setup.app.stack,
+            "cc": setup.app.cc,
             "assist": setup.assist,
             "seed": setup.seed,
             "bytes": setup.app.bytes,
