@@ -37,14 +37,9 @@ func Handle(ctx context.Context, connection *quic.Conn) error {
 	}
 }
 
-func answer(stream io.WriteCloser, bytes uint64) error {
-	for offset := uint64(0); offset < bytes; {
-		part := pattern.Piece(offset)
-		part = part[:min(uint64(len(part)), bytes-offset)]
-		if _, err := stream.Write(part); err != nil {
-			return err
-		}
-		offset += uint64(len(part))
+func answer(stream io.WriteCloser, count uint64) error {
+	if err := pattern.Send(stream, count); err != nil {
+		return err
 	}
 	return stream.Close()
 }
@@ -100,24 +95,5 @@ func (r *Result) fetch(client *endpoint.Client, config *quic.Config, bytes uint6
 	if err := stream.Close(); err != nil {
 		return err
 	}
-	return r.check(stream, bytes)
-}
-
-func (r *Result) check(stream io.Reader, bytes uint64) error {
-	buffer := make([]byte, 64<<10)
-	for {
-		length, err := stream.Read(buffer)
-		if !pattern.Matches(r.Bytes, buffer[:length]) {
-			return fmt.Errorf("the data is corrupt near byte %d", r.Bytes)
-		}
-		r.Bytes += uint64(length)
-		switch {
-		case err == io.EOF && r.Bytes != bytes:
-			return fmt.Errorf("the data ends after %d of %d bytes", r.Bytes, bytes)
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		}
-	}
+	return pattern.Receive(stream, bytes, &r.Bytes)
 }

@@ -26,3 +26,29 @@ func TestFindsShiftsAndFlips(t *testing.T) {
 		t.Error("a flip is not found")
 	}
 }
+
+func TestWhatIsSentIsWhatIsReceived(t *testing.T) {
+	for _, count := range []uint64{0, 1, Period, 200_000} {
+		var sent bytes.Buffer
+		if err := Send(&sent, count); err != nil {
+			t.Fatal(err)
+		}
+		data := slices.Clone(sent.Bytes())
+		var received uint64
+		if err := Receive(&sent, count, &received); err != nil || received != count {
+			t.Errorf("%d bytes: %v after %d", count, err, received)
+		}
+		if count == 0 {
+			continue
+		}
+		received = 0
+		if err := Receive(bytes.NewReader(data[:count-1]), count, &received); err == nil || received != count-1 {
+			t.Errorf("a missing byte: %v after %d", err, received)
+		}
+		data[count-1] ^= 1
+		received = 0
+		if err := Receive(bytes.NewReader(data), count, &received); err == nil {
+			t.Error("a flipped bit is not noticed")
+		}
+	}
+}
