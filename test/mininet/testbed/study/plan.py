@@ -17,7 +17,7 @@ from ..experiment import Setup
 SIZES = ("full", "quick", "smallest")
 LOSSLESS = "lossless"
 # What run.py takes after the application's name.
-_APP_OPTIONS = ("bytes", "seconds", "fps", "kbps", "count")
+_APP_OPTIONS = ("stack", "bytes", "seconds", "fps", "kbps", "count")
 _KEYS = {
     "": {"title", "source", "question", "links", "cells", "tables", *SIZES},
     "tables": {
