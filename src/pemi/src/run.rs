@@ -1,5 +1,6 @@
 //! `pemi run`: starts the packet paths and looks after them.
 
+use std::cell::Cell;
 use std::env;
 use std::fs::{self, File};
 use std::io;
@@ -63,6 +64,8 @@ struct Daemon {
     firewall: Option<Firewall>,
     history: History,
     started: Instant,
+    /// Since when the counters count: the start, or the last reset.
+    counted: Cell<Instant>,
     /// What went wrong with the last reload.
     complaints: Vec<String>,
     /// Counters at the last line of totals.
@@ -142,6 +145,7 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         firewall,
         history: History::new(),
         started: Instant::now(),
+        counted: Cell::new(Instant::now()),
         complaints: Vec::new(),
         told: Stats::default(),
         seconds: 0,
@@ -394,6 +398,7 @@ impl Daemon {
             }
             Request::Reset => {
                 self.workers.iter().for_each(|worker| worker.tell(Command::Reset));
+                self.counted.set(Instant::now());
                 Ok(json!({}))
             }
             Request::Log { level } => {
@@ -432,9 +437,11 @@ impl Daemon {
         }
         let mode = if self.config.mode == Mode::Routed { "routed" } else { "bridged" };
         let uptime_s = self.started.elapsed().as_secs();
+        let counted_s = self.counted.get().elapsed().as_secs();
         let log_dropped = logger::dropped();
         status::status(&status::Facts {
             uptime_s,
+            counted_s,
             mode,
             paths: &paths,
             kernel: &kernel,

@@ -11,6 +11,8 @@ use crate::path::Snapshot;
 pub struct Facts<'a> {
     /// Seconds since the start.
     pub uptime_s: u64,
+    /// Seconds since the counters were zero: the start, or a reset.
+    pub counted_s: u64,
     /// "routed" or "bridged".
     pub mode: &'static str,
     /// One for each queue.
@@ -77,6 +79,7 @@ pub fn status(facts: &Facts<'_>) -> Value {
     json!({
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_s": facts.uptime_s,
+        "counted_s": facts.counted_s,
         "mode": facts.mode,
         "queues": queues,
         "packets": {"down": s.packets_down, "up": s.packets_up, "quic": s.packets_quic,
@@ -138,6 +141,7 @@ mod tests {
         };
         let facts = Facts {
             uptime_s: 7,
+            counted_s: 3,
             mode: "routed",
             paths: &[path(5, 10), path(6, 20)],
             kernel: &[
@@ -148,6 +152,7 @@ mod tests {
             errors: vec!["something".into()],
         };
         let status = status(&facts);
+        assert_eq!((&status["uptime_s"], &status["counted_s"]), (&json!(7), &json!(3)));
         assert_eq!(status["packets"]["down"], 30);
         assert_eq!(status["local_rtt_us"]["p50"], 20);
         assert_eq!(status["resent"]["errors"], 2);

@@ -302,6 +302,13 @@ fn the_daemon_tells_the_same_as_on_its_control_socket() {
     }
     peer.say(&call(2, "log"));
     assert_eq!(peer.answer(), (None, 2), "no level");
+    // The counters begin anew, the daemon does not.
+    daemon.until(|status| status["counted_s"].as_u64() >= Some(1));
+    peer.say(&[call(2, "reset"), call(2, "status")].concat());
+    assert_eq!(peer.answer(), (Some(json!({})), 0));
+    let status = peer.answer().0.unwrap();
+    assert_eq!(status["counted_s"], 0);
+    assert!(status["uptime_s"].as_u64() >= Some(1), "{status}");
     daemon.signal(libc::SIGTERM);
     assert!(daemon.end().0.success());
     peer.closed();
@@ -309,7 +316,7 @@ fn the_daemon_tells_the_same_as_on_its_control_socket() {
 
 /// Without what time changes.
 fn still(mut answer: Value) -> Value {
-    let passing = ["uptime_s", "age_s"];
+    let passing = ["uptime_s", "counted_s", "age_s"];
     if let Some(members) = answer.as_object_mut() {
         members.retain(|name, _| !passing.contains(&name.as_str()));
         members.values_mut().for_each(|value| *value = still(value.take()));
