@@ -5,9 +5,16 @@
 
 /* The table of flows. The daemon gives those with the most traffic. */
 
-/* Where the stock theme makes rows into blocks it hides the titles, and with them
- * what sorts. */
-const NARROW = '@media (max-device-width: 854px) { #pemi-flows .tr.table-titles { display: flex; flex-wrap: wrap } }';
+/* Eight columns do not fit into a narrow window: each flow becomes a block of two columns.
+ * Themes do that by the size of the device, or not at all, and hide the titles, which sort. */
+const NARROW = `@media (max-width: 854px) {
+	#pemi-flows { display: block }
+	#pemi-flows .tr { display: grid; grid-template-columns: 1fr 1fr; gap: .3em 1em; margin: 0; padding: .6em 0 }
+	#pemi-flows .tr.table-titles { display: flex; flex-wrap: wrap }
+	#pemi-flows .tr.placeholder { display: block }
+	#pemi-flows .th, #pemi-flows .td { display: block; flex: none; width: auto; padding: 0; border: 0; text-align: left }
+	#pemi-flows .td[data-title]::before { content: attr(data-title); display: block; font-weight: bold }
+}`;
 
 function states(name) {
 	switch (name) {
