@@ -49,7 +49,7 @@ function list(section, tab, name, label, help, choices) {
 function basic(s) {
 	let o;
 
-	flag(s, 'basic', 'enabled', _('Switched on'), _('Also takes that it starts at boot, see the overview.'), '0');
+	flag(s, 'basic', 'enabled', _('Switched on'), _('It also has to start at boot, see the overview.'), '0');
 
 	o = s.taboption('basic', widgets.NetworkSelect, 'network', _('Networks'),
 		_('Networks whose clients are helped: those of your Wi-Fi. If neither a network nor a device is chosen, it is lan.'));
@@ -59,7 +59,7 @@ function basic(s) {
 	o = s.taboption('basic', widgets.DeviceSelect, 'device', _('Devices'),
 		_('Or devices, besides the networks. In bridged mode the ports of the bridge that lead to the clients.'));
 	o.multiple = true;
-	o.nocreate = true;
+	/* Not nocreate: what is chosen and not there, or not to be seen by this account, stays. */
 	o.noaliases = true;
 
 	list(s, 'basic', 'mode', _('Mode'),
@@ -70,10 +70,16 @@ function basic(s) {
 		_('Uploads gain only where the way to the Internet loses packets.'),
 		[ [ 'down', _('On the way to the clients') ], [ 'both', _('In both directions') ] ]);
 
-	o = s.taboption('basic', form.DynamicList, 'port', _('UDP ports'),
+	/* A list that may not be changed would be drawn with what adds and removes. */
+	o = s.taboption('basic', L.hasViewPermission() ? form.DynamicList : form.DummyValue, 'port', _('UDP ports'),
 		_('Ports of the servers, at most 16. QUIC on the web uses 443.'));
 	o.placeholder = '443';
 	o.validate = options.ports;
+
+	if (!L.hasViewPermission())
+		o.cfgvalue = function(section_id) {
+			return L.toArray(uci.get('pemi', section_id, 'port')).join(', ') || this.placeholder;
+		};
 }
 
 function advanced(s) {
