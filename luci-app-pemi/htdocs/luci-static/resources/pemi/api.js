@@ -9,6 +9,9 @@
 const SAMPLES = 22;
 const FLOWS = 10;
 
+/* What ubus answers of a file that is not there. */
+const NOT_FOUND = 4;
+
 /* Without "reject": a refusal is an answer here, a number, and no error that LuCI
  * writes to the console. */
 const callStatus = rpc.declare({
@@ -38,6 +41,15 @@ const callService = rpc.declare({
 	method: 'list',
 	params: [ 'name' ]
 });
+
+const callStat = rpc.declare({
+	object: 'file',
+	method: 'stat',
+	params: [ 'path' ]
+});
+
+/* The kernel's table of packet queues is there exactly if it has them. */
+const QUEUES = '/proc/net/netfilter/nfnetlink_queue';
 
 /* Error codes of ubus, and those of uhttpd for a call that does not get there. */
 const KINDS = {
@@ -117,6 +129,16 @@ return baseclass.extend({
 	service: function() {
 		return answer(callService('pemi')).then(function(services) {
 			return services.pemi || null;
+		});
+	},
+
+	/* Whether the kernel has packet queues; rejects where that cannot be told. */
+	queues: function() {
+		return callStat(QUEUES).then(function(file) {
+			if (L.isObject(file) || file === NOT_FOUND)
+				return L.isObject(file);
+
+			throw refusal(file);
 		});
 	},
 

@@ -192,8 +192,14 @@ return baseclass.extend({
 		dom.content(chart.highest, known ? spec.format(top) : '');
 		chart.note.style.display = known ? 'none' : '';
 
+		const told = samples.some(function(sample) {
+			return chart.series.some(function(one) {
+				return sample[one.spec.key] !== undefined;
+			});
+		});
+
 		if (samples.length && !known)
-			dom.content(chart.note, _('Not told by this version of the daemon'));
+			dom.content(chart.note, told ? _('Nothing was measured yet') : _('Not told by this version of the daemon'));
 
 		chart.description.textContent = chart.series.map(function(one) {
 			return _('%s: %s, highest in the last two minutes %s').format(one.spec.label, one.text, spec.format(one.most));

@@ -54,7 +54,7 @@ return baseclass.extend({
 			row(_('Memory for copies'), _('Packets kept in case they have to be sent again'), bar(cache.bytes || 0, cache.limit || 0)),
 			row(_('Sidekick sessions'), _('Senders that cooperate with this router'), format.count(sidekick.sessions)),
 			row(_('Mode'), '', status.mode == 'bridged' ? _('Bridged') : status.mode == 'routed' ? _('Routed') : '-'),
-			row(_('Version, running since'), '', '%s, %s'.format(status.version || '-', format.duration(status.uptime_s)))
+			row(_('Version, running for'), '', '%s, %s'.format(status.version || '-', format.duration(status.uptime_s)))
 		]);
 	}
 });

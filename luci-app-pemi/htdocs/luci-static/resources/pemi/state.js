@@ -4,6 +4,8 @@
 
 /* What the answers mean, in plain words. Nothing is drawn here. */
 
+const LOG = 'admin/status/logs';
+
 function refused(error) {
 	switch (error.kind) {
 	case 'denied':
@@ -41,11 +43,19 @@ function silent(facts) {
 	if (service.running)
 		return { kind: 'starting', level: 'notice', badge: _('Starting'),
 			title: _('PEMI is starting'),
-			text: _('It runs, but does not answer yet. If this lasts, see the system log.') };
+			text: _('It runs, but does not answer yet. If this lasts, see the system log.'),
+			link: LOG, label: _('System log…') };
+
+	if (facts.queues === false)
+		return { kind: 'noqueue', level: 'warning', badge: _('Stopped'),
+			title: _('PEMI cannot start: the kernel has no packet queues (NFQUEUE)'),
+			text: _('Install the package kmod-nft-queue, and kmod-nft-bridge for bridged mode, then start PEMI. If the package does not fit the kernel, update the firmware first.'),
+			link: 'admin/system/package-manager', label: _('Install packages…') };
 
 	return { kind: 'stopped', level: 'warning', badge: _('Stopped'),
 		title: _('PEMI is switched on, but does not run'),
-		text: _('It was stopped, or it could not start. The system log says why. If it says that the kernel has no NFQUEUE support, install the package kmod-nft-queue.') };
+		text: _('It was stopped, or it could not start. The system log says why. If it names a library that is missing, install the packages libmnl and libnetfilter-queue.'),
+		link: LOG, label: _('System log…') };
 }
 
 /* Errors of the daemon, with what to do about them. Its own words come where
@@ -67,7 +77,7 @@ const KNOWN = [
 		return [ _('A part of PEMI hangs. Restart it.'), null ];
 	} ],
 	[ /^firewall rules are not loaded/, function() {
-		return [ _('Nothing is helped: the firewall rules of PEMI are not loaded. The system log says why.'), 'admin/status/logs' ];
+		return [ _('Nothing is helped: the firewall rules of PEMI are not loaded. The system log says why.'), LOG ];
 	} ],
 	[ /^firewall rules cannot be loaded: (.*)$/, function(m) {
 		return [ _('Nothing is helped: the kernel does not take the firewall rules of PEMI. Install the package kmod-nft-queue; in bridged mode kmod-nft-bridge, too. It said: %s').format(m[1]), 'admin/system/package-manager' ];
@@ -78,7 +88,7 @@ const KNOWN = [
 ];
 
 return baseclass.extend({
-	/* facts: status, error of asking for it, service, wanted. */
+	/* facts: status, error of asking for it, service, wanted, queues (has the kernel any?). */
 	judge: function(facts) {
 		const status = facts.status;
 
@@ -105,17 +115,24 @@ return baseclass.extend({
 			text: null };
 	},
 
-	/* One sentence on what it has done. An hour is not kept by the daemon, so it
-	 * is told since when the counters count. */
+	/* One sentence on what it has done, with the time that its figures are of: since the
+	 * start or a reset. An older daemon does not tell of resets, so none is named then. */
 	sentence: function(status) {
 		const losses = status.losses || {};
-		const since = format.duration(status.uptime_s);
+		const counted = status.counted_s == null ? null : format.duration(status.counted_s);
+		const figures = [ losses.repaired, losses.inferred, this.beyond(losses) ].map(format.count);
 
 		if (!losses.inferred)
-			return _('Since it started %s ago it has noticed no loss on the Wi-Fi hop.').format(since);
+			return counted == null
+				? _('So far it has noticed no loss on the Wi-Fi hop.')
+				: _('In the last %s it has noticed no loss on the Wi-Fi hop.').format(counted);
 
-		return _('Since it started %s ago it has repaired %s of %s losses that it noticed; %s were beyond its reach.').format(
-			since, format.count(losses.repaired), format.count(losses.inferred), format.count(this.beyond(losses)));
+		if (counted == null)
+			return String.prototype.format.apply(
+				_('So far it has repaired %s of %s losses that it noticed; %s were beyond its reach.'), figures);
+
+		return String.prototype.format.apply(
+			_('In the last %s it has repaired %s of %s losses that it noticed; %s were beyond its reach.'), [ counted ].concat(figures));
 	},
 
 	/* Lost before the router, or left alone because the hop was congested. */

@@ -41,11 +41,12 @@ function charts() {
 	];
 }
 
-/* A sample as it is drawn: what is not known has no value, rather than 0. */
+/* A sample as it is drawn: what is not known is null rather than 0, and what the daemon
+ * does not tell is undefined. */
 function drawn(sample) {
 	return Object.assign({}, sample, {
-		beyond: sample.upstream == null ? null : state.beyond(sample),
-		rtt: sample.local_rtt_us || null
+		beyond: sample.upstream == null ? undefined : state.beyond(sample),
+		rtt: sample.local_rtt_us === 0 ? null : sample.local_rtt_us
 	});
 }
 
@@ -63,7 +64,8 @@ return view.extend({
 			api.settle(api.service()),
 			api.settle(api.history(api.SAMPLES)),
 			api.settle(api.flows()),
-			api.settle(api.names())
+			api.settle(api.names()),
+			api.settle(api.queues())
 		]);
 	},
 
@@ -102,6 +104,7 @@ return view.extend({
 		this.take('history', answers[3]);
 		this.take('names', answers[5]);
 		this.take('flows', answers[4]);
+		this.take('queues', answers[6]);
 		this.draw();
 		poll.add(L.bind(this.ask, this), 1);
 
@@ -129,7 +132,7 @@ return view.extend({
 		else if (this.lost)
 			what = 'service';
 		else if (!this.status)
-			what = tick % 10 == 4 ? 'service' : tick % 2 ? 'status' : null;
+			what = tick % 10 == 4 ? 'service' : tick % 10 == 8 ? 'queues' : tick % 2 ? 'status' : null;
 		else if (tick % NAMES_EVERY == 0)
 			what = 'names';
 		else if (tick % SERVICE_EVERY == 0)
@@ -208,6 +211,10 @@ return view.extend({
 			this.names = value || this.names;
 			break;
 
+		case 'queues':
+			this.queues = value;
+			break;
+
 		case 'flows':
 			if (Array.isArray(value))
 				flows.update(this.table, value, this.names, Date.now());
@@ -216,7 +223,8 @@ return view.extend({
 	},
 
 	draw: function() {
-		const verdict = state.judge({ status: this.status, error: this.error, service: this.service, wanted: api.wanted() });
+		const verdict = state.judge({ status: this.status, error: this.error, service: this.service,
+			wanted: api.wanted(), queues: this.queues });
 		const list = this.samples.list.map(drawn);
 
 		dom.content(this.nodes.state, [
@@ -228,8 +236,8 @@ return view.extend({
 			verdict.kind == 'running' ? E('p', { 'class': 'pemi-sentence' }, [ state.sentence(this.status) ]) : '',
 			this.service && this.service.found && !this.service.boot && api.wanted()
 				? E('p', {}, [ _('It does not start at boot now') ]) : '',
-			verdict.kind == 'stopped' || verdict.kind == 'starting'
-				? E('p', {}, [ E('a', { 'href': L.url('admin/status/logs') }, [ _('System log…') ]) ]) : ''
+			verdict.link
+				? E('p', {}, [ E('a', { 'href': L.url(verdict.link) }, [ verdict.label ]) ]) : ''
 		]);
 		this.drawButtons(verdict);
 		dom.content(this.nodes.warnings, this.status ? state.warnings(this.status).map(function(one) {
