@@ -31,11 +31,17 @@ return [...document.querySelectorAll('body *')].filter(node => {
 }).map(node => `${node.tagName}.${node.className}: ${node.textContent.slice(0, 40)}`);
 """
 
-# Pictures are of what things come to, not of the way there.
+# Until nothing fades or moves any more, but for what does so for ever.
 STILL = """
-const style = document.createElement('style');
-style.textContent = '* { animation: none !important; transition: none !important; }';
-document.head.append(style);
+const done = arguments[arguments.length - 1];
+const moving = () => document.getAnimations()
+  .filter(one => one.effect.getComputedTiming().endTime != Infinity)
+  .map(one => one.finished.catch(() => null));
+const settle = () => requestAnimationFrame(() => {
+  const rest = moving();
+  rest.length ? Promise.all(rest).then(settle) : done();
+});
+settle();
 """
 
 
@@ -51,10 +57,13 @@ class Browser:
         self.driver = webdriver.Chrome(service=service, options=options)
         self.resize(1280)
 
-    def resize(self, width: int, height: int = 900) -> None:
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    def resize(self, width: int, height: int = 900, screen: int | None = None) -> None:
+        """A window as wide as the screen, or one on a wider screen."""
+        screen = screen or width
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": screen < 600}
         # LuCI's themes ask for the width of the screen.
-        size |= {"screenWidth": width, "screenHeight": height}
+        size |= {"screenWidth": screen, "screenHeight": height}
+        self.screen = screen
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
     def dark(self, dark: bool) -> None:
@@ -139,9 +148,11 @@ class Browser:
         """Of the whole page, into out/luci."""
         OUT.mkdir(parents=True, exist_ok=True)
         (width, height) = self.run("return [innerWidth, Math.max(document.body.scrollHeight, 400)]")
-        self.resize(width, height)
+        screen = self.screen
+        self.resize(width, height, screen)
+        self.driver.execute_async_script(STILL)
         self.driver.save_screenshot(str(OUT / f"{name}.png"))
-        self.resize(width)
+        self.resize(width, screen=screen)
 
     def close(self) -> None:
         self.driver.quit()

@@ -26,9 +26,16 @@ class Page:
     def router(self) -> Router:
         return self.site.router
 
-    def open(self, path: str, state: str = "running", theme: str = "light", width: int = 1280):
+    def open(
+        self,
+        path: str,
+        state: str = "running",
+        theme: str = "light",
+        width: int = 1280,
+        screen: int | None = None,
+    ):
         self.site.router = Router(state)
-        self.browser.resize(width)
+        self.browser.resize(width, screen=screen)
         self.browser.dark(theme == "dark")
         url = f"{self.site.address}/cgi-bin/luci/{path}?theme={theme}"
         self.browser.open(url, "html[data-ready]")

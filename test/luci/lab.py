@@ -114,7 +114,7 @@ class Daemon:
         self.control.unlink(missing_ok=True)
         config = folder / "config.json"
         config.write_text(json.dumps({"control": str(self.control), **settings}))
-        pemi = os.environ.get("PEMI", TOP / "target/debug/pemi")
+        pemi = os.environ.get("PEMI", TOP / "target/release/pemi")
         words = router.command(pemi, "run", "--config", config)
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         until = time.monotonic() + 10

@@ -65,7 +65,7 @@ class Router:
         elapsed = int(time.time() - self.started)
         frame = self.frames[min(elapsed, len(self.frames) - 1)]
         if method == "status":
-            return frame["status"]
+            return frame["status"] | self.options.get("status", {})
         if method == "flows":
             return {"flows": frame["flows"][: arguments.get("limit", 20)]}
         if method == "history":
@@ -155,6 +155,12 @@ class Router:
             if self.options.get("stranger"):
                 raise Refused(DENIED)
             return self.config(method, arguments)
+        if (name, method) == ("file", "stat"):
+            if self.options.get("stranger"):
+                raise Refused(DENIED)
+            if self.options.get("noqueue"):
+                raise Refused(4)
+            return {"path": arguments["path"], "size": 0, "type": "file"}
         if (name, method) == ("luci-rpc", "getHostHints"):
             address = self.frames[0]["flows"][0]["client"] if self.running_flows() else ""
             return {
@@ -194,9 +200,16 @@ STATES = {
     "readonly": {"fixture": "running", "readonly": True},
     "off": {"fixture": None, "running": False},
     "crashed": {"fixture": None, "running": False, "crashed": True},
+    "noqueue": {"fixture": None, "running": False, "crashed": True, "noqueue": True},
     "denied": {"fixture": None, "refusal": DENIED, "stranger": True},
     "busy": {"fixture": None, "refusal": 7},
     "older": {"old": True},
     "ancient": {"fixture": None, "refusal": NO_METHOD},
     "offloading": {"fixture": "running", "offloading": "1"},
+    "reset": {"fixture": "running", "status": {"uptime_s": 90061, "counted_s": 130}},
+    # Not recorded: this daemon's Sidekick has no sessions yet.
+    "sidekick": {
+        "fixture": "running",
+        "status": {"mode": "bridged", "sidekick": {"sessions": 1234, "quacks": 98765}},
+    },
 }

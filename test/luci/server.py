@@ -2,13 +2,13 @@
 """Serves the app's pages with a router's answers: test/luci/server.py STATE [PORT]."""
 
 import json
-import re
 import sys
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+from po import Catalog
 from router import Router
 
 HERE = Path(__file__).resolve().parent
@@ -74,7 +74,8 @@ class Handler(BaseHTTPRequestHandler):
         includes = sorted((APP / "htdocs/luci-static/resources/view/status/include").glob("*.js"))
         config = {
             "modules": MODULES,
-            "translations": self.site.translations,
+            "translations": self.site.catalog.texts,
+            "plural": self.site.catalog.plural,
             "env": {
                 "sessionid": "0" * 32,
                 "pollinterval": 5,
@@ -85,7 +86,11 @@ class Handler(BaseHTTPRequestHandler):
         }
         page = node.replace("/", "-")
         return PAGE.format(
-            dark=str(dark).lower(), config=json.dumps(config), view=view, page=page, lang="en"
+            dark=str(dark).lower(),
+            config=json.dumps(config),
+            view=view,
+            page=page,
+            lang=self.site.catalog.language,
         )
 
 
@@ -94,7 +99,7 @@ class Site:
 
     def __init__(self, state: str = "running", port: int = 0):
         self.router = Router(state)
-        self.translations: dict[str, str] = {}
+        self.catalog = Catalog()
         self.menu = {}
         for file in (APP / "root/usr/share/luci/menu.d").glob("*.json"):
             self.menu |= json.loads(file.read_text())
@@ -103,13 +108,6 @@ class Site:
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
         self.thread = Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
-
-    def translate(self, language: str) -> None:
-        """Takes the one-line messages of a .po file."""
-        text = (APP / f"po/{language}/pemi.po").read_text()
-        text = re.sub(r'"\n"', "", text)
-        pairs = re.findall(r'^msgid "(.+)"\nmsgstr "(.+)"$', text, re.MULTILINE)
-        self.translations = {json.loads(f'"{a}"'): json.loads(f'"{b}"') for a, b in pairs}
 
     def close(self) -> None:
         self.server.shutdown()

@@ -5,7 +5,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 node=$here/../../out/node
 
-"$here/../install.sh" chromium chromium-driver python3-selenium python3-pytest fonts-dejavu-core
+"$here/../install.sh" chromium chromium-driver python3-selenium python3-pytest fonts-dejavu-core \
+  fonts-wqy-zenhei
 
 [ ! -d "$node/node_modules/@eslint/json" ] || exit 0
 mkdir -p "$node"

@@ -12,7 +12,10 @@ SAYS = {
     "many": (None, "Running"),
     "errors": (None, "firewall rules"),
     "off": ("off", "switched off"),
-    "crashed": ("stopped", "does not run"),
+    "crashed": ("stopped", "libnetfilter-queue"),
+    "noqueue": ("noqueue", "kmod-nft-queue"),
+    "reset": ("running", "In the last 2 min it has repaired"),
+    "sidekick": ("running", "bridged"),
     "denied": ("denied", "permission"),
     "busy": ("timeout", "does not answer in time"),
     "older": ("running", "older than this page"),
@@ -22,6 +25,10 @@ POINTS = """
 return [...document.querySelectorAll('#view svg')].filter(svg => svg.getAttribute('role') == 'img')
   .map(svg => [...svg.querySelectorAll('path, polyline')].map(line =>
     (line.getAttribute('d') ?? line.getAttribute('points') ?? '').split(/[\\sML]+(?=\\d)/).length));
+"""
+HEALTH = """
+return [...document.querySelectorAll('#view table:not([id]) .tr')]
+  .map(row => [...row.children].map(cell => cell.innerText));
 """
 COLUMN = """
 return [...document.querySelectorAll('#pemi-flows .tr:not(.table-titles)')]
@@ -59,6 +66,14 @@ def test_charts_have_points_and_a_description(page):
     )
     assert len(labels) >= 4
     assert all(any(letter.isdigit() for letter in label) for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [("idle", "Nothing was measured yet"), ("older", "Not told by this version")]
+)
+def test_a_chart_without_values_says_why(page, state, words):
+    browser = page.open(PATH, state)
+    browser.says(words, ".pemi-chart:last-of-type")
 
 
 def test_charts_move_on(page):
@@ -119,6 +134,53 @@ def test_it_comes_back(page):
     page.router.service["running"] = True
     browser.one("[data-pemi-state='running']")
     assert browser.problems() == []
+
+
+def test_sidekick_and_bridged_mode(page):
+    browser = page.open(PATH, "sidekick")
+    rows = dict(browser.run(HEALTH))
+    assert rows["Sidekick sessions"] == "1,234"
+    assert rows["Mode"] == "Bridged"
+
+
+def test_the_sentence_names_the_time_that_its_figures_are_of(page):
+    """The counters begin anew with ubus's reset, the daemon's uptime does not."""
+    browser = page.open(PATH, "reset")
+    assert browser.text(".pemi-sentence").startswith("In the last 2 min it has repaired ")
+    browser.says("1 d 1 h")
+    # One that does not tell it.
+    browser = page.open(PATH, "older")
+    assert browser.text(".pemi-sentence").startswith("So far it has repaired ")
+
+
+def test_a_kernel_without_queues(page):
+    browser = page.open(PATH, "noqueue")
+    browser.one("[data-pemi-state='noqueue']")
+    assert browser.all("#view a[href$='/admin/system/package-manager']")
+    # The package was installed: the page notices by itself, and start is offered.
+    page.router.options = {**page.router.options, "noqueue": False}
+    browser.one("[data-pemi-state='stopped']")
+    browser.click("[data-pemi-action='start']")
+    browser.one("[data-pemi-state='idle']")
+    assert browser.problems() == []
+
+
+@pytest.mark.parametrize("screen", [360, 1920])
+def test_a_narrow_window(page, screen):
+    """On a telephone and on a desk: rows become blocks whose cells have names; sorting stays."""
+    browser = page.open(PATH, "many", width=360, screen=screen)
+    assert browser.run("return screen.width") == screen
+    browser.click("#pemi-flows .table-titles .th:nth-child(2) a")
+    assert "ascending" in browser.one("#pemi-flows .th:nth-child(2)").get_attribute("aria-sort")
+    label = "return getComputedStyle(document.querySelector('#pemi-flows .td'), '::before').content"
+    assert browser.run(label) == '"Client"'
+    hidden = (
+        "const frame = document.querySelector('#pemi-flows').parentNode;"
+        "return frame.scrollWidth - frame.clientWidth"
+    )
+    assert browser.run(hidden) <= 1
+    browser.picture(f"overview-narrow-{screen}-light")
+    assert browser.wider() == []
 
 
 def test_buttons(page):

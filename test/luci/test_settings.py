@@ -100,3 +100,7 @@ def test_reading_only(page):
     browser = page.open(PATH, "readonly")
     assert all(not button.is_enabled() for button in browser.all(".cbi-page-actions button"))
     assert all(not field.is_enabled() for field in browser.all("#view input, #view select"))
+    # A list is text then, without what would add and remove.
+    assert browser.one(FIELD.format("main", "port")).text.splitlines()[1] == "443"
+    assert browser.all("#view .cbi-dynlist") == []
+    browser.picture("settings-readonly-1280-light")

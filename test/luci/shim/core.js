@@ -52,10 +52,10 @@
 		return parts.concat(Math.floor(seconds) + 's').join(' ');
 	}
 
-	/* A translation may be asked for by ?lang= to see how long texts fit. */
-	const translations = config.translations ?? {};
-	window._ = text => translations[text] ?? text;
-	window.N_ = (n, one, many) => n == 1 ? _(one) : _(many);
+	/* Forms of each text, and which of them stands for a number (the po file says). */
+	const form = new Function('n', 'return Number(' + config.plural + ')');
+	window._ = text => config.translations[text]?.[0] ?? text;
+	window.N_ = (n, one, many) => config.translations[one]?.[form(n)] ?? (n == 1 ? one : many);
 
 	class Base {
 		constructor(...args) {
