@@ -52,7 +52,7 @@ function columns() {
 		{ key: 'server', label: _('Server'), value: function(f) { return f.to.address; },
 			show: function(f) { return E('span', { 'style': 'word-break:break-all' }, [ f.server ]); } },
 		{ key: 'age', label: _('Age'), number: true, value: function(f) { return f.age_s; }, show: function(f) { return format.duration(f.age_s); } },
-		{ key: 'rate', label: _('Download'), number: true, value: function(f) { return f.rate == null ? -1 : f.rate; },
+		{ key: 'rate', label: _('Download rate'), number: true, value: function(f) { return f.rate == null ? -1 : f.rate; },
 			show: function(f) { return f.rate == null ? '…' : format.bits(f.rate); } },
 		{ key: 'loss', label: _('Wi-Fi loss'), number: true, value: function(f) { return f.loss_percent || 0; },
 			show: function(f) { return format.percent(f.loss_percent); } },

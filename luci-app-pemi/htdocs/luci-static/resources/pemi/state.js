@@ -4,7 +4,17 @@
 
 /* What the answers mean, in plain words. Nothing is drawn here. */
 
+/* Where things are put right, and what links to these pages say. */
 const LOG = 'admin/status/logs';
+const NETWORK = 'admin/network/network';
+const PACKAGES = 'admin/system/package-manager';
+const SETTINGS = 'admin/services/pemi/settings';
+const LABELS = {};
+
+LABELS[LOG] = _('System log…');
+LABELS[NETWORK] = _('Network settings…');
+LABELS[PACKAGES] = _('Install packages…');
+LABELS[SETTINGS] = _('Settings…');
 
 function refused(error) {
 	switch (error.kind) {
@@ -44,28 +54,28 @@ function silent(facts) {
 		return { kind: 'starting', level: 'notice', badge: _('Starting'),
 			title: _('PEMI is starting'),
 			text: _('It runs, but does not answer yet. If this lasts, see the system log.'),
-			link: LOG, label: _('System log…') };
+			link: LOG };
 
 	if (facts.queues === false)
 		return { kind: 'noqueue', level: 'warning', badge: _('Stopped'),
 			title: _('PEMI cannot start: the kernel has no packet queues (NFQUEUE)'),
 			text: _('Install the package kmod-nft-queue, and kmod-nft-bridge for bridged mode, then start PEMI. If the package does not fit the kernel, update the firmware first.'),
-			link: 'admin/system/package-manager', label: _('Install packages…') };
+			link: PACKAGES };
 
 	return { kind: 'stopped', level: 'warning', badge: _('Stopped'),
 		title: _('PEMI is switched on, but does not run'),
 		text: _('It was stopped, or it could not start. The system log says why. If it names a library that is missing, install the packages libmnl and libnetfilter-queue.'),
-		link: LOG, label: _('System log…') };
+		link: LOG };
 }
 
 /* Errors of the daemon, with what to do about them. Its own words come where
  * there are no better ones. */
 const KNOWN = [
 	[ /^device (.+) does not exist$/, function(m) {
-		return [ _('The device %s does not exist. Choose another one in the settings.').format(m[1]), 'admin/services/pemi/settings' ];
+		return [ _('The device %s does not exist. Choose another one in the settings.').format(m[1]), SETTINGS ];
 	} ],
 	[ /^network (.+) has no device now$/, function(m) {
-		return [ _('The network %s is not up: its clients are not helped.').format(m[1]), 'admin/network/network' ];
+		return [ _('The network %s is not up: its clients are not helped.').format(m[1]), NETWORK ];
 	} ],
 	[ /^(\d+) packets passed unhelped: the queue was full$/, function(m) {
 		return [ _('%s packets passed unhelped because the router did not keep up. If that number keeps growing, the router is too slow for this traffic.').format(format.count(m[1])), null ];
@@ -80,10 +90,10 @@ const KNOWN = [
 		return [ _('Nothing is helped: the firewall rules of PEMI are not loaded. The system log says why.'), LOG ];
 	} ],
 	[ /^firewall rules cannot be loaded: (.*)$/, function(m) {
-		return [ _('Nothing is helped: the kernel does not take the firewall rules of PEMI. Install the package kmod-nft-queue; in bridged mode kmod-nft-bridge, too. It said: %s').format(m[1]), 'admin/system/package-manager' ];
+		return [ _('Nothing is helped: the kernel does not take the firewall rules of PEMI. Install the package kmod-nft-queue; in bridged mode kmod-nft-bridge, too. It said: %s').format(m[1]), PACKAGES ];
 	} ],
 	[ /option '([^']+)': value (.*) is not valid; allowed: (.*)$/, function(m) {
-		return [ _('The setting %s has the value %s, which is not allowed (allowed: %s). The last good settings stay.').format(m[1], m[2], m[3]), 'admin/services/pemi/settings' ];
+		return [ _('The setting %s has the value %s, which is not allowed (allowed: %s). The last good settings stay.').format(m[1], m[2], m[3]), SETTINGS ];
 	} ]
 ];
 
@@ -138,6 +148,11 @@ return baseclass.extend({
 	/* Lost before the router, or left alone because the hop was congested. */
 	beyond: function(losses) {
 		return (losses.upstream || 0) + (losses.congestion || 0);
+	},
+
+	/* What a link to a page says. */
+	label: function(link) {
+		return LABELS[link];
 	},
 
 	/* Warnings: [ { text, link } ]. */

@@ -28,8 +28,8 @@ function charts() {
 				help: _('Lost before the router, or left alone because the Wi-Fi was congested') }
 		] }),
 		chart.create({ title: _('Throughput'), format: format.bits, least: 1000000, series: [
-			{ key: 'down_bps', label: _('Download'), colour: 'main', area: true },
-			{ key: 'up_bps', label: _('Upload'), colour: 'good', dash: '4 3' }
+			{ key: 'down_bps', label: _('Download rate'), colour: 'main', area: true },
+			{ key: 'up_bps', label: _('Upload rate'), colour: 'good', dash: '4 3' }
 		] }),
 		chart.create({ title: _('Acknowledgements held per second'), format: format.count, least: 5, series: [
 			{ key: 'held', label: _('Held'), colour: 'main', sum: true, area: true,
@@ -52,7 +52,7 @@ function drawn(sample) {
 
 function warning(text, link, level) {
 	return E('div', { 'class': 'alert-message ' + (level || 'warning') }, [
-		E('p', {}, [ text, ' ', link ? E('a', { 'href': L.url(link), 'style': 'color:inherit;text-decoration:underline' }, [ _('Go there…') ]) : '' ])
+		E('p', {}, [ text, ' ', link ? E('a', { 'href': L.url(link), 'style': 'color:inherit;text-decoration:underline' }, [ state.label(link) ]) : '' ])
 	]);
 }
 
@@ -84,7 +84,7 @@ return view.extend({
 		this.nodes.live = E('div', {}, [
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Last two minutes') ]),
-				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,36em),1fr));gap:1em 2em' },
+				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,36em),1fr));gap:1em 2em;margin-bottom:1.5em' },
 					this.charts.map(function(one) {
 						return one.node;
 					}))
@@ -237,7 +237,7 @@ return view.extend({
 			this.service && this.service.found && !this.service.boot && api.wanted()
 				? E('p', {}, [ _('It does not start at boot now') ]) : '',
 			verdict.link
-				? E('p', {}, [ E('a', { 'href': L.url(verdict.link) }, [ verdict.label ]) ]) : ''
+				? E('p', {}, [ E('a', { 'href': L.url(verdict.link) }, [ state.label(verdict.link) ]) ]) : ''
 		]);
 		this.drawButtons(verdict);
 		dom.content(this.nodes.warnings, this.status ? state.warnings(this.status).map(function(one) {

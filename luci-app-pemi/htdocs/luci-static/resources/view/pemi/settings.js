@@ -56,7 +56,7 @@ function basic(s) {
 	o.multiple = true;
 	o.nocreate = true;
 
-	o = s.taboption('basic', widgets.DeviceSelect, 'device', _('Devices'),
+	o = s.taboption('basic', widgets.DeviceSelect, 'device', _('Network devices'),
 		_('Or devices, besides the networks. In bridged mode the ports of the bridge that lead to the clients.'));
 	o.multiple = true;
 	/* Not nocreate: what is chosen and not there, or not to be seen by this account, stays. */
@@ -159,7 +159,7 @@ function notes(status) {
 
 	return all.concat(state.warnings(status || {}).map(function(one) {
 		/* The fix of some is this page. */
-		return note('warning', one.text, one.link == 'admin/services/pemi/settings' ? null : one.link, _('Go there…'));
+		return note('warning', one.text, one.link == 'admin/services/pemi/settings' ? null : one.link, state.label(one.link));
 	}));
 }
 
