@@ -3,14 +3,19 @@
 # Says the process id of its init when pages can be loaded; all ends with it (SIGKILL).
 #
 #   LUCI_ROOT        a LuCI source tree
-#   OPENWRT_ROOTFS   a root directory of OpenWrt for this machine, with rpcd (and its
-#                    plugins file, luci, ucode), uhttpd (ubus, ucode), ucode (html,
-#                    lucihttp, luci.core), cgi-io, busybox
-#   PEMI             the daemon, target/debug/pemi
+#   OPENWRT_ROOTFS   a root directory of OpenWrt for this machine, with what `needed` names
+#   PEMI             the daemon, target/release/pemi
 set -euo pipefail
 : "${LUCI_ROOT:?}" "${OPENWRT_ROOTFS:?}"
 top=$(cd "$(dirname "$0")/../.." && pwd)
+pemi=${PEMI:-$top/target/release/pemi}
 root=$1/root
+
+needed=(bin/busybox sbin/{ubusd,procd,netifd,rpcd} usr/sbin/uhttpd usr/lib/uhttpd_{ubus,ucode}.so
+  usr/lib/rpcd/{file,luci,ucode}.so usr/lib/ucode/{html,lucihttp,luci/core}.so)
+for file in "${needed[@]/#/$OPENWRT_ROOTFS/}" "$LUCI_ROOT/modules/luci-base" "$pemi"; do
+  [ -e "$file" ] || { echo "rig: $file is missing" >&2 && exit 1; }
+done
 rm -rf "$1" && mkdir -p "$1" && cp -a "$OPENWRT_ROOTFS" "$root"
 
 install_luci() { # part of the tree
@@ -26,14 +31,49 @@ for part in modules/luci-base modules/luci-mod-{status,system,network} themes/lu
 done
 install_luci "$top/luci-app-pemi"
 cp -r "$top/files/." "$root/"
-install -m 755 "${PEMI:-$top/target/debug/pemi}" "$root/usr/sbin/pemi"
+install -m 755 "$pemi" "$root/usr/sbin/pemi"
 chmod 755 "$root"/etc/init.d/*
+# A daemon built for this machine takes this machine's libraries, where they are here.
+{ ldd "$pemi" 2>/dev/null || true; } | grep -o '/[^ ]*' | while read -r library; do
+  [ -e "$root$library" ] || install -D "$library" "$root$library"
+done
+
+# The names that LuCI's packages have for the languages; po2lmo is LuCI's.
+cp -r "$LUCI_ROOT/modules/luci-base/src" "$1/po2lmo"
+if make -C "$1/po2lmo" po2lmo >/dev/null 2>&1; then
+  mkdir -p "$root/usr/lib/lua/luci/i18n"
+  for language in de:de zh_Hans:zh-cn; do
+    for part in "$LUCI_ROOT"/modules/luci-{base,mod-status} "$top/luci-app-pemi"; do
+      for po in "$part/po/${language%:*}"/*.po; do
+        [ ! -e "$po" ] || "$1/po2lmo/po2lmo" "$po" \
+          "$root/usr/lib/lua/luci/i18n/$(basename "$po" .po).${language#*:}.lmo"
+      done
+    done
+  done
+fi
 
 grep -q '^pemi:' "$root/etc/passwd" || {
   echo 'pemi:x:5443:5443:pemi:/var/run/pemi:/bin/false' >>"$root/etc/passwd"
   echo 'pemi:x:5443:pemi' >>"$root/etc/group"
 }
 # What the packages' first boot would have done, and a reader and a stranger beside root.
+cat >"$root/etc/config/network" <<'CONFIG'
+config interface 'loopback'
+	option device 'lo'
+	option proto 'static'
+	option ipaddr '127.0.0.1'
+	option netmask '255.0.0.0'
+config interface 'lan'
+	option device 'br-lan'
+	option proto 'static'
+	option ipaddr '192.168.1.1'
+	option netmask '255.255.255.0'
+config interface 'guest'
+	option device 'eth9'
+	option proto 'static'
+	option ipaddr '192.168.9.1'
+	option netmask '255.255.255.0'
+CONFIG
 cat >"$root/etc/config/luci" <<'CONFIG'
 config core 'main'
 	option lang 'en'
@@ -93,28 +133,31 @@ NODES
 mkdir -p /tmp/run/ubus /tmp/lock /tmp/log /tmp/etc /tmp/lib /tmp/state /dev/pts
 chown ubus:ubus /tmp/run/ubus
 ip link set lo up
+pause() { # not every busybox knows fractions
+  usleep 100000 2>/dev/null || sleep 0.1 2>/dev/null || sleep 1
+}
 awaited() { # object
   n=0
   until ubus -S list "$1" >/dev/null 2>&1; do
     n=$((n + 1)); [ $n -lt 100 ] || { echo "no $1 on ubus" >&2; exit 1; }
-    usleep 100000
+    pause
   done
 }
 start-stop-daemon -S -b -c ubus:ubus -x /sbin/ubusd -- -s /var/run/ubus/ubus.sock
-until [ -S /var/run/ubus/ubus.sock ]; do usleep 100000; done
-[ ! -x /sbin/logd ] || /sbin/logd -S 256 &
-awaited log
+until [ -S /var/run/ubus/ubus.sock ]; do pause; done
+[ ! -x /sbin/logd ] || { /sbin/logd -S 256 & awaited log; }
 /sbin/procd -S -d 0 -s /var/run/ubus/ubus.sock >/tmp/procd.log 2>&1 &
 awaited service
 /sbin/rpcd -s /var/run/ubus/ubus.sock >/tmp/rpcd.log 2>&1 &
 awaited luci-rpc
 /etc/init.d/network start >/tmp/netifd.log 2>&1
 awaited network.interface.lan
+/etc/init.d/pemi enable
 /etc/init.d/pemi start
 uhttpd -f -h /www -r OpenWrt -x /cgi-bin -u /ubus -U /var/run/ubus/ubus.sock \
   -o /cgi-bin/luci -O /usr/share/ucode/luci/uhttpd.uc -p 0.0.0.0:80 -t 60 -T 30 -k 20 -A 1 -n 3 -N 100 \
   >/tmp/uhttpd.log 2>&1 &
-until wget -q -O /dev/null http://127.0.0.1/ 2>/dev/null; do usleep 100000; done
+until wget -q -O /dev/null http://127.0.0.1/ 2>/dev/null; do pause; done
 : >/tmp/ready
 while :; do sleep 100000 & wait $!; done
 INIT

@@ -20,9 +20,11 @@ skip() {
 [ -n "${LUCI_ROOT:-}" ] || skip "LUCI_ROOT is not set"
 [ -n "${OPENWRT_ROOTFS:-}" ] || skip "OPENWRT_ROOTFS is not set (see test/luci/README.md)"
 [ "$(id -u)" -eq 0 ] || skip "root is needed"
-[ -x "${PEMI_APPS:-test/target/release}/goodput" ] || skip "the testbed is not built (make build)"
+for built in "${PEMI_APPS:-test/target/release}/goodput" "${PEMI:-target/release/pemi}"; do
+  [ -x "$built" ] || skip "$built is not there (make build)"
+done
 work=$(mktemp -d)
-init=$(test/luci/rig.sh "$work/rig") || skip "the rig did not come up"
+init=$(test/luci/rig.sh "$work/rig") || { rm -rf "$work" && exit 1; }
 # The first process of a namespace is deaf to milder signals.
 trap 'kill -KILL "$init"; rm -rf "$work"' EXIT
 RIG=$init nsenter -t "$init" -n /usr/bin/python3 -m pytest -s test/luci/test_real.py

@@ -69,7 +69,8 @@ def test_charts_have_points_and_a_description(page):
 
 
 @pytest.mark.parametrize(
-    ("state", "words"), [("idle", "Nothing was measured yet"), ("older", "Not told by this version")]
+    ("state", "words"),
+    [("idle", "Nothing was measured yet"), ("older", "Not told by this")],
 )
 def test_a_chart_without_values_says_why(page, state, words):
     browser = page.open(PATH, state)

@@ -5,12 +5,14 @@ The tests are a walk: each begins where the one before has left the router.
 
 import json
 import os
+import re
 import subprocess
 import time
 
 import pytest
 from conftest import SIZES, THEMES
 from lab import Lab, Space
+from po import LANGUAGES, catalog
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.keys import Keys
 from test_overview import COLUMN, POINTS
@@ -53,9 +55,9 @@ class Luci:
         browser.problems()  # the form itself comes with 403
         self.user = user
 
-    def open(self, path: str, ready: str, user="root", theme="light", width=1280):
+    def open(self, path: str, ready: str, user="root", theme="light", width=1280, screen=None):
         self.login(user)
-        self.browser.resize(width)
+        self.browser.resize(width, screen=screen)
         self.browser.dark(theme == "dark")
         self.browser.open(SITE + path, ready)
         return self.browser
@@ -203,6 +205,48 @@ def test_running(luci, lab):
     assert browser.problems() == []
 
 
+def test_narrow_window_on_a_desk(luci, lab):
+    browser = luci.open(OVERVIEW, "#pemi-flows .td", width=360, screen=1920)
+    label = "return getComputedStyle(document.querySelector('#pemi-flows .td'), '::before').content"
+    assert browser.run(label) == '"Client"'
+    browser.click("#pemi-flows .table-titles .th:nth-child(2) a")
+    browser.one("#pemi-flows .th[aria-sort=ascending]")
+    browser.picture("real-overview-narrow-1920-light")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_language(luci, lab, language):
+    name = {"zh_Hans": "zh_cn"}.get(language, language)
+    if not on_router("sh", "-c", f"ls /usr/lib/lua/luci/i18n/pemi.{name.replace('_', '-')}.lmo"):
+        pytest.skip("LuCI's po2lmo could not be built (a C compiler and make are needed)")
+    on_router("uci", "set", f"luci.main.lang={name}")
+    on_router("uci", "commit", "luci")
+    texts = catalog(language).texts
+    try:
+        for width in SIZES:
+            browser = luci.open(OVERVIEW, "[data-pemi-state='running']", width=width)
+            browser.says(texts["Connections with the most traffic"][0])
+            browser.picture(f"real-overview-{language}-{width}-light")
+            assert browser.wider() == []
+            browser = luci.open(SETTINGS, "li[data-tab='advanced'] a", width=width)
+            browser.says(texts["Networks"][0])
+            browser.picture(f"real-settings-{language}-{width}-light")
+            assert browser.wider() == []
+        assert browser.problems() == []
+    finally:
+        on_router("uci", "set", "luci.main.lang=en")
+        on_router("uci", "commit", "luci")
+
+
+def test_reset(luci, lab):
+    """The counters begin anew, and the sentence with them."""
+    browser = luci.open(OVERVIEW, "[data-pemi-state='running']")
+    on_router("ubus", "call", "pemi", "reset")
+    since = re.compile(r"In the last \d s it has ")
+    sentence = "return document.querySelector('.pemi-sentence')?.innerText ?? ''"
+    browser.until(lambda: since.match(browser.run(sentence)), "not of the reset")
+
+
 def test_the_poll_costs_little(luci, lab):
     browser = luci.open(OVERVIEW, "[data-pemi-state='running']")
     count = (
@@ -232,19 +276,26 @@ def test_reader(luci, lab):
       const done = arguments[arguments.length - 1];
       const tries = [['rc', 'init', {name: 'pemi', action: 'stop'}],
         ['uci', 'set', {config: 'pemi', section: 'main', values: {enabled: '0'}}],
-        ['pemi', 'reset', {}], ['pemi', 'log', {level: 'debug'}], ['pemi', 'status', {}]];
+        ['pemi', 'reset', {}], ['pemi', 'log', {level: 'debug'}],
+        ['file', 'stat', {path: '/proc/net/netfilter/nfnetlink_queue'}], ['pemi', 'status', {}]];
       Promise.all(tries.map(([object, method, args]) => fetch('/ubus/', {method: 'POST',
         body: JSON.stringify({jsonrpc: '2.0', id: 1, method: 'call',
           params: [L.env.sessionid, object, method, args]})}).then(r => r.json())))
         .then(answers => done(answers.map(a => a.error ? a.error.code : a.result[0])));
     """)
     # rpcd's own objects are asked and refuse (6); for others uhttpd does.
-    assert all(code in (6, -32002) for code in codes[:-1]), codes
-    assert codes[-1] == 0
+    assert all(code in (6, -32002) for code in codes[:-2]), codes
+    assert codes[-2:] == [0, 0]
     assert service()["running"]
     luci.open(SETTINGS, "[data-field='cbid.pemi.main.enabled'] input", user="reader")
+    field = "[data-field='cbid.pemi.main.{}']".format
+    browser.says("lan", field("network") + " li[display]")
+    browser.says("443", field("port"))
+    assert browser.all("#view .cbi-dynlist") == []
     browser.picture("real-settings-reader-1280-light")
-    assert all(not field.is_enabled() for field in browser.all("#view input[type=text]"))
+    fields = browser.all("#view .cbi-value-field input[type=text]:not(.create-item-input)")
+    assert fields and all(not field.is_enabled() for field in fields)
+    assert browser.all("#view .cbi-dropdown") == browser.all("#view .cbi-dropdown[disabled]")
     assert all(not button.is_enabled() for button in browser.all(".cbi-page-actions button"))
     browser.problems()
 
@@ -256,6 +307,30 @@ def test_stranger(luci):
     assert browser.all("[data-pemi-state]") == []
     browser.picture("real-stranger-1280-light")
     browser.problems()
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="rpcd's umask is 077: what the init script writes, the daemon cannot read then",
+)
+def test_buttons(luci):
+    """What is stopped is said to be so, and nothing of the kernel, which has queues."""
+    browser = luci.open(OVERVIEW, "[data-pemi-action='stop']")
+    for press, then in (
+        ("stop", "start"),
+        ("start", "stop"),
+        ("restart", "stop"),
+        ("off", "on"),
+        ("on", "stop"),
+    ):
+        browser.click(f"[data-pemi-action='{press}']:not([disabled])")
+        browser.one(f"[data-pemi-action='{then}']:not([disabled])")
+        if press == "stop":
+            browser.one("[data-pemi-state='stopped']")
+            browser.picture("real-overview-stopped-1280-light")
+    browser.one("[data-pemi-state='idle'], [data-pemi-state='running']")
+    assert service() == {"start": 95, "stop": 10, "enabled": True, "running": True}
+    assert browser.problems() == []
 
 
 def test_switch_off(luci):
