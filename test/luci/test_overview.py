@@ -45,6 +45,8 @@ def test_state(page, state, width, theme):
     browser.until(lambda: words.lower() in browser.text().lower(), f"no {words!r}")
     if kind:
         assert browser.all(f"[data-pemi-state='{kind}']")
+    # Who may not see it is not offered to switch it on.
+    assert bool(browser.all("[data-pemi-action]")) == (state != "denied")
     if state in ("running", "older"):
         # The two minutes come in parts, one a second.
         browser.until(

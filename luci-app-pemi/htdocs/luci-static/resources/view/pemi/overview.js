@@ -268,7 +268,7 @@ return view.extend({
 
 		const all = [];
 
-		if (!this.service || !this.service.found) {
+		if (!this.service || !this.service.found || verdict.kind == 'denied') {
 			/* Nothing to control, or not allowed to. */
 		}
 		else if (!api.wanted() && !this.status) {
