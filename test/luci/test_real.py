@@ -309,10 +309,6 @@ def test_stranger(luci):
     browser.problems()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="rpcd's umask is 077: what the init script writes, the daemon cannot read then",
-)
 def test_buttons(luci):
     """What is stopped is said to be so, and nothing of the kernel, which has queues."""
     browser = luci.open(OVERVIEW, "[data-pemi-action='stop']")

@@ -45,6 +45,18 @@ def test_switched_on(router):
     assert (router.root / "var/run/pemi").stat().st_uid == 5443
 
 
+def test_what_luci_starts_can_read_its_settings(router):
+    """rpcd, which LuCI's buttons go through, has a umask that keeps others out."""
+    enable(router)
+    before = os.umask(0o077)
+    try:
+        router.service("start")
+    finally:
+        os.umask(before)
+    assert (router.root / "var/etc/pemi").stat().st_mode & 0o777 == 0o755
+    assert (router.root / "var/etc/pemi/config.json").stat().st_mode & 0o777 == 0o644
+
+
 def test_the_jail_has_what_it_needs_and_no_more(router):
     enable(router)
     router.service("start")
