@@ -61,6 +61,8 @@ def main() -> None:
             opening += " for _ in range(3): u.sendto(b'\\x40' + os.urandom(200), "
             opening += f"('{SERVER}', 443))"
             lab.start(lab.client, "/usr/bin/python3", "-c", opening).wait()
+            while len(daemon.ask("flows", limit=1000)["flows"]) < 980:
+                time.sleep(0.1)
             record("many", daemon, 1)
             daemon.close()
 

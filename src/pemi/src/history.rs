@@ -1,4 +1,4 @@
-//! One sample a second of the last ten minutes.
+//! One sample a second of the last ten minutes, and the losses of the last hour.
 
 use std::collections::VecDeque;
 
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 /// Samples kept.
 pub const SAMPLES: usize = 600;
+const MINUTES: usize = 60;
 
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -22,17 +23,45 @@ struct Sample {
     flows: u64,
 }
 
+/// The losses of one minute, or of several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Seconds that this is about.
+    pub seconds: u64,
+    /// Noticed on the hop.
+    pub inferred: u64,
+    /// Of these: a copy arrived.
+    pub repaired: u64,
+    /// Lost before the router, or to congestion: not to be repaired.
+    pub beyond: u64,
+}
+
+impl Losses {
+    fn add(&mut self, other: &Losses) {
+        self.seconds += other.seconds;
+        self.inferred += other.inferred;
+        self.repaired += other.repaired;
+        self.beyond += other.beyond;
+    }
+}
+
 /// The samples, and the counters they are differences of.
 #[derive(Debug)]
 pub struct History {
     samples: VecDeque<Sample>,
+    /// The newest is not over yet.
+    minutes: VecDeque<Losses>,
     before: Stats,
 }
 
 impl History {
     /// Nothing yet.
     pub fn new() -> History {
-        History { samples: VecDeque::with_capacity(SAMPLES), before: Stats::default() }
+        History {
+            samples: VecDeque::with_capacity(SAMPLES),
+            minutes: VecDeque::with_capacity(MINUTES),
+            before: Stats::default(),
+        }
     }
 
     /// Takes a sample at second `t` (Unix time); the last one was a second ago.
@@ -42,7 +71,7 @@ impl History {
         if self.samples.len() == SAMPLES {
             self.samples.pop_front();
         }
-        self.samples.push_back(Sample {
+        let sample = Sample {
             t,
             down_bps: since(stats.bytes_down, self.before.bytes_down) * 8,
             up_bps: since(stats.bytes_up, self.before.bytes_up) * 8,
@@ -53,8 +82,39 @@ impl History {
             held: since(stats.concealed_held, self.before.concealed_held),
             local_rtt_us: stats.local_rtt_us_p50,
             flows: stats.flows_active,
-        });
+        };
+        self.samples.push_back(sample);
         self.before = *stats;
+        self.count(&sample);
+    }
+
+    fn count(&mut self, sample: &Sample) {
+        if self.minutes.back().is_none_or(|minute| minute.seconds == 60) {
+            if self.minutes.len() == MINUTES {
+                self.minutes.pop_front();
+            }
+            self.minutes.push_back(Losses::default());
+        }
+        if let Some(minute) = self.minutes.back_mut() {
+            minute.add(&Losses {
+                seconds: 1,
+                inferred: sample.inferred,
+                repaired: sample.repaired,
+                beyond: sample.upstream + sample.congestion,
+            });
+        }
+    }
+
+    /// The last hour, or what there is of it; it goes on by minutes.
+    pub fn hour(&self) -> Losses {
+        let mut sum = Losses::default();
+        self.minutes.iter().for_each(|minute| sum.add(minute));
+        sum
+    }
+
+    /// Counts the hour anew; the samples stay.
+    pub fn reset(&mut self) {
+        self.minutes.clear();
     }
 
     /// The last `seconds` samples before the newest `skip`, oldest first.
@@ -126,6 +186,28 @@ mod tests {
         }
         let last = &history.json(1, 0)[0];
         assert_eq!((&last["upstream"], &last["congestion"]), (&json!(1), &json!(4)));
+    }
+
+    #[test]
+    fn the_hour_forgets_by_minutes_and_at_a_reset() {
+        let mut history = History::new();
+        let at = |t: u64| Stats {
+            losses_inferred: 3 * t,
+            losses_repaired: 2 * t,
+            losses_congestion: t,
+            ..Stats::default()
+        };
+        (1..=90).for_each(|t| history.sample(t, &at(t)));
+        let expected = Losses { seconds: 90, inferred: 270, repaired: 180, beyond: 90 };
+        assert_eq!(history.hour(), expected);
+        (91..=10_000).for_each(|t| history.sample(t, &at(t)));
+        let hour = history.hour();
+        assert!((3541..=3600).contains(&hour.seconds), "{hour:?}");
+        assert_eq!((hour.inferred, hour.repaired), (3 * hour.seconds, 2 * hour.seconds));
+        history.reset();
+        assert_eq!(history.hour(), Losses::default());
+        history.sample(10_001, &at(10_001));
+        assert_eq!(history.hour().inferred, 3);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `pemi run`: starts the packet paths and looks after them.
 
-use std::cell::Cell;
 use std::env;
 use std::fs::{self, File};
 use std::io;
@@ -65,7 +64,7 @@ struct Daemon {
     history: History,
     started: Instant,
     /// Since when the counters count: the start, or the last reset.
-    counted: Cell<Instant>,
+    counted: Instant,
     /// What went wrong with the last reload.
     complaints: Vec<String>,
     /// Counters at the last line of totals.
@@ -145,7 +144,7 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         firewall,
         history: History::new(),
         started: Instant::now(),
-        counted: Cell::new(Instant::now()),
+        counted: Instant::now(),
         complaints: Vec::new(),
         told: Stats::default(),
         seconds: 0,
@@ -379,7 +378,7 @@ impl Daemon {
         }
     }
 
-    fn answer(&self, request: Request) -> Answer {
+    fn answer(&mut self, request: Request) -> Answer {
         match request {
             Request::Status => Ok(self.status()),
             Request::Flows { limit } => {
@@ -398,7 +397,8 @@ impl Daemon {
             }
             Request::Reset => {
                 self.workers.iter().for_each(|worker| worker.tell(Command::Reset));
-                self.counted.set(Instant::now());
+                self.counted = Instant::now();
+                self.history.reset();
                 Ok(json!({}))
             }
             Request::Log { level } => {
@@ -437,11 +437,12 @@ impl Daemon {
         }
         let mode = if self.config.mode == Mode::Routed { "routed" } else { "bridged" };
         let uptime_s = self.started.elapsed().as_secs();
-        let counted_s = self.counted.get().elapsed().as_secs();
+        let counted_s = self.counted.elapsed().as_secs();
         let log_dropped = logger::dropped();
         status::status(&status::Facts {
             uptime_s,
             counted_s,
+            hour: self.history.hour(),
             mode,
             paths: &paths,
             kernel: &kernel,

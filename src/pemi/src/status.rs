@@ -3,6 +3,7 @@
 use pemi_engine::{FlowInfo, SEC, Stats};
 use serde_json::{Value, json};
 
+use crate::history::Losses;
 use crate::nfqueue::KernelCounters;
 use crate::path::Snapshot;
 
@@ -13,6 +14,8 @@ pub struct Facts<'a> {
     pub uptime_s: u64,
     /// Seconds since the counters were zero: the start, or a reset.
     pub counted_s: u64,
+    /// The last hour, or as much of it as there is.
+    pub hour: Losses,
     /// "routed" or "bridged".
     pub mode: &'static str,
     /// One for each queue.
@@ -80,6 +83,8 @@ pub fn status(facts: &Facts<'_>) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_s": facts.uptime_s,
         "counted_s": facts.counted_s,
+        "hour": {"seconds": facts.hour.seconds, "inferred": facts.hour.inferred,
+            "repaired": facts.hour.repaired, "beyond": facts.hour.beyond},
         "mode": facts.mode,
         "queues": queues,
         "packets": {"down": s.packets_down, "up": s.packets_up, "quic": s.packets_quic,
@@ -142,6 +147,7 @@ mod tests {
         let facts = Facts {
             uptime_s: 7,
             counted_s: 3,
+            hour: Losses { seconds: 3, inferred: 2, repaired: 1, beyond: 0 },
             mode: "routed",
             paths: &[path(5, 10), path(6, 20)],
             kernel: &[
@@ -153,6 +159,7 @@ mod tests {
         };
         let status = status(&facts);
         assert_eq!((&status["uptime_s"], &status["counted_s"]), (&json!(7), &json!(3)));
+        assert_eq!((&status["hour"]["seconds"], &status["hour"]["repaired"]), (&json!(3), &json!(1)));
         assert_eq!(status["packets"]["down"], 30);
         assert_eq!(status["local_rtt_us"]["p50"], 20);
         assert_eq!(status["resent"]["errors"], 2);

@@ -52,6 +52,13 @@ return baseclass.extend({
 		return local(+value || 0, 1) + ' %';
 	},
 
+	/* Up to an hour, which is sixty minutes here: "in the last 60 min". */
+	recently: function(seconds) {
+		const s = Math.max(0, Math.round(+seconds || 0));
+
+		return s < 60 ? _('%d s').format(s) : _('%d min').format(Math.round(s / 60));
+	},
+
 	duration: function(seconds) {
 		const s = Math.max(0, Math.floor(+seconds || 0));
 

@@ -125,14 +125,15 @@ return baseclass.extend({
 			text: null };
 	},
 
-	/* One sentence on what it has done, with the time that its figures are of: since the
-	 * start or a reset. An older daemon does not tell of resets, so none is named then. */
+	/* One sentence on what it has done in the last hour, or since the start or a reset if
+	 * that is less. An older daemon counts no hours: then no time is named. */
 	sentence: function(status) {
 		const losses = status.losses || {};
-		const counted = status.counted_s == null ? null : format.duration(status.counted_s);
-		const figures = [ losses.repaired, losses.inferred, this.beyond(losses) ].map(format.count);
+		const hour = status.hour || { inferred: losses.inferred, repaired: losses.repaired, beyond: this.beyond(losses) };
+		const counted = status.hour ? format.recently(hour.seconds) : null;
+		const figures = [ hour.repaired, hour.inferred, hour.beyond ].map(format.count);
 
-		if (!losses.inferred)
+		if (!hour.inferred)
 			return counted == null
 				? _('So far it has noticed no loss on the Wi-Fi hop.')
 				: _('In the last %s it has noticed no loss on the Wi-Fi hop.').format(counted);
