@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from . import apps, traces
+from . import apps, fec, traces
 from .apps import App
 from .experiment import Programs, Setup
 from .scenario import PRESETS, QDISCS, Scenario, parse_bytes
@@ -58,13 +58,11 @@ def plan(arguments: list[str] | None) -> Plan:
     try:
         scenario = _scenario(options)
         loads = _loads(options, scenario)
+        assists = _assists(options, loads)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    assists = list(dict.fromkeys(options.assists or ["off"]))
     if options.kill_daemon_after is not None and "pemi" not in assists:
         raise UsageError("--kill-daemon-after needs --pemi")
-    if "pep" in assists and any(load.stack != "tcp" for load in loads):
-        raise UsageError(f"--pep helps flows over TCP, and {options.app} runs over QUIC")
     if options.capture and options.keep is None:
         raise UsageError("--capture needs --keep")
     cases = [(scenario, assist) for assist in assists]
@@ -161,6 +159,15 @@ def _parser() -> _Parser:
             const=name,
             help=f"{text}; with several of these, one after the other with the same seeds",
         )
+    runs.add_argument(
+        "--fec",
+        dest="assists",
+        action="append",
+        nargs=2,
+        type=int,
+        metavar=("K", "N"),
+        help="an erasure code under the datagrams, N packets for K; nothing on the router",
+    )
     runs.add_argument("--lossless", action="store_true", help="also run without loss, PEMI off")
     runs.add_argument(
         "--loss-seed", type=int, default=1, help="first seed of the losses (default: %(default)s)"
@@ -241,6 +248,19 @@ def _scenario(options: argparse.Namespace) -> Scenario:
         given["loss1ge"] = tuple(given["loss1ge"])
     wan = options.mm_config and traces.read(options.mm_config)
     return Scenario.from_preset(options.preset, wan, **given)
+
+
+def _assists(options: argparse.Namespace, loads: list[App]) -> list[str]:
+    """By their names in results."""
+    given = options.assists or ["off"]
+    assists = [word if isinstance(word, str) else fec.name(*word) for word in given]
+    for assist in assists:
+        for load in loads:
+            if assist == "pep" and load.stack != "tcp":
+                raise ValueError(f"--pep helps flows over TCP, and {load.name} runs over QUIC")
+            if assist.startswith("fec-") and load.stack == "tcp":
+                raise ValueError(f"--fec carries UDP, and {load.name} runs over TCP")
+    return list(dict.fromkeys(assists))
 
 
 def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from . import captures, interruption, scoring
 from .apps import PORT, App, endpoint
 from .assist import Off, Pemi
+from .fec import Fec
 from .links import Links
 from .pep import Pep
 from .process import Child, ExperimentError, NotReady, describe_exit, wait_until
@@ -21,7 +22,7 @@ from .scenario import Scenario
 from .topology import Topology
 
 ROOT = Path(__file__).resolve().parents[3]
-Assist = Off | Pemi | Pep
+Assist = Off | Pemi | Pep | Fec
 _POLL_S = 0.02
 # The link is the world's doing, not a program's: it goes before everything else.
 # The daemon puts itself in between; what talks over the link comes last.
@@ -44,6 +45,8 @@ class Programs:
             needed.append(self.pemi)
         if setup.assist == "pep":
             needed.append(self.testbed / "pep")
+        if setup.assist.startswith("fec-"):
+            needed.append(self.testbed / "fec")
         return needed
 
     def check(self, setup: Setup) -> None:
@@ -125,8 +128,9 @@ class _Experiment:
         capture = self._capture(topology, stack) if setup.capture else []
         assist = self._assist(topology)
         assist.start(stack)
-        server = self._start_server(topology, stack)
-        metrics = self._converse(topology, links, assist, server, stack)
+        address = assist.inner if isinstance(assist, Fec) else endpoint(topology.server_ip)
+        server = self._start_server(topology, address, stack)
+        metrics = self._converse(topology, links, assist, server, address, stack)
         router = assist.report()
         server.stop()
         assist.stop()
@@ -144,16 +148,21 @@ class _Experiment:
             "inference": self._score(links),
             "router": router,
             "links": totals,
+            **({"fec": assist.totals()} if isinstance(assist, Fec) else {}),
         }
 
     def _assist(self, topology: Topology) -> Assist:
         setup, programs = self._setup, self._setup.programs
+        # Before the applications, as what forwards in the kernel is.
+        rt = self._app_rt and self._app_rt + 1
         if setup.assist == "off":
             return Off()
         if setup.assist == "pep":
-            # Before the applications, as what forwards in the kernel is.
-            rt = self._app_rt and self._app_rt + 1
             return Pep(topology, PORT, programs.testbed / "pep", setup.cc, rt, self._logs)
+        if setup.assist.startswith("fec-"):
+            outer = endpoint(topology.server_ip)
+            program = programs.testbed / "fec"
+            return Fec(topology, outer, setup.assist, program, rt, self._logs)
         return Pemi(topology, PORT, programs.pemi, list(setup.pemi_options), self._logs)
 
     def _capture(self, topology: Topology, stack: contextlib.ExitStack) -> list[Child]:
@@ -177,11 +186,12 @@ class _Experiment:
             children.append(child)
         return children
 
-    def _start_server(self, topology: Topology, stack: contextlib.ExitStack) -> Child:
+    def _start_server(self, topology: Topology, address: str, stack: contextlib.ExitStack) -> Child:
         app, programs = self._setup.app, self._setup.programs
-        argv = app.server(programs.testbed, endpoint(topology.server_ip), self._app_rt)
+        argv = app.server(programs.testbed, address, self._app_rt)
         server = stack.enter_context(Child(f"{app.name}-server", topology.server, argv, self._logs))
-        wait_until(lambda: listens(server.pid, PORT), f"{server.name} listening", [server])
+        port = int(address.rpartition(":")[2])
+        wait_until(lambda: listens(server.pid, port), f"{server.name} listening", [server])
         return server
 
     def _converse(
@@ -190,13 +200,12 @@ class _Experiment:
         links: Links,
         assist: Assist,
         server: Child,
+        address: str,
         stack: contextlib.ExitStack,
     ) -> dict:
         app, setup = self._setup.app, self._setup
         result = self._logs / "app.json"
-        argv = app.client(
-            setup.programs.testbed, endpoint(topology.server_ip), self._app_rt, result
-        )
+        argv = app.client(setup.programs.testbed, address, self._app_rt, result)
         client = stack.enter_context(Child(f"{app.name}-client", topology.client, argv, self._logs))
         began = time.monotonic()
         to_kill = setup.kill_daemon_after_s if isinstance(assist, Pemi) else None
@@ -223,8 +232,9 @@ class _Experiment:
 
     def _score(self, links: Links) -> dict | None:
         truth = links.truth_path("wifi")
-        # What is resent over TCP is no copy: its headers differ.
-        if not truth.exists() or self._setup.app.stack == "tcp":
+        # What is resent over TCP is no copy: its headers differ. Neither are repairs.
+        copies = self._setup.app.stack != "tcp" and not self._setup.assist.startswith("fec-")
+        if not truth.exists() or not copies:
             return None
         packets = scoring.read_truth(truth, "ab", PORT)
         return scoring.score(packets, self._setup.scenario.rtt_ms)

@@ -25,6 +25,11 @@ def test_lossless_ceiling_comes_with_the_others():
     assert [(s.assist, s.scenario.loss1) for s in plan.setups] == [("pemi", 1), ("off", 0)]
 
 
+def test_codes_are_named_by_their_numbers():
+    plan = cli.parse(["--off", "--fec", "2", "3", "--fec", "10", "12", "goodput"])
+    assert [setup.assist for setup in plan.setups] == ["off", "fec-2-3", "fec-10-12"]
+
+
 def test_bursty_loss():
     (setup,) = cli.parse(["--loss1ge", "1", "10", "100", "0", "rtc"]).setups
     assert setup.scenario.loss1ge == (1, 10, 100, 0)
@@ -43,6 +48,8 @@ def test_bursty_loss():
         ["--rt", "100", "goodput"],
         ["--qdisc", "cake", "goodput"],
         ["--pep", "goodput"],
+        ["--fec", "3", "2", "goodput"],
+        ["--fec", "2", "goodput"],
     ],
 )
 def test_nonsense_ends_with_one_line_and_exit_code_2(line, capsys):

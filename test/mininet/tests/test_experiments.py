@@ -202,6 +202,18 @@ def test_a_split_helps_tcp_in_both_families(tmp_path):
         assert split["inference"] is None
 
 
+def test_a_code_recovers_what_is_lost(tmp_path):
+    arguments = ["--fec", "2", "3", "goodput", "--bytes", "3MB"]
+    (run,) = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    assert (run["assist"], run["router"], run["inference"]) == ("fec-2-3", None, None)
+    down, wifi = run["fec"]["down"], run["links"]["wifi"]["down"]
+    # Every second datagram brings a repair.
+    assert 0.5 * down["sources"] <= down["repairs"] < 0.6 * down["sources"]
+    assert down["sources"] + down["repairs"] >= wifi["packets"] > down["sources"]
+    # At 1 % loss a group of three rarely loses two.
+    assert down["recovered"] >= 0.5 * wifi["lost"] * 2 / 3 > 0
+
+
 def test_call_loses_no_frame(tmp_path):
     arguments = ["--pemi", "rtc", "--seconds", "5"]
     (run,) = experiment(tmp_path, *TRAIN, *arguments)["runs"]
