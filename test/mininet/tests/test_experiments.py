@@ -19,6 +19,7 @@ from testbed import result
 from testbed.apps import PORT, App
 from testbed.experiment import Programs, Setup
 from testbed.scenario import Scenario
+from testbed.topology import ADDRESSES
 
 pytestmark = [
     pytest.mark.experiment,
@@ -167,11 +168,16 @@ class Server(http.server.ThreadingHTTPServer):
         # Some kernels' default is another one.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
         super().server_bind()
+    def verify_request(self, request, client_address):
+        # A proxy that shows itself gets nothing.
+        return client_address[0] == sys.argv[4]
 handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[3])
 Server((sys.argv[1], int(sys.argv[2])), handler).serve_forever()
 """
         ip, port = address.rsplit(":", 1)
-        return [sys.executable, "-c", program, ip.strip("[]"), port, *self.server_options]
+        client = ADDRESSES[6 if ":" in ip else 4][0]
+        options = (ip.strip("[]"), port, *self.server_options, client)
+        return [sys.executable, "-c", program, *options]
 
     def client(self, directory, address, rt, result):
         program = """
