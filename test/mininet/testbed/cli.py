@@ -75,7 +75,6 @@ def plan(arguments: list[str] | None) -> Plan:
             assist=assist,
             seed=seed,
             rt=options.rt,
-            cc=options.cc,
             pemi_options=tuple(options.pemi_options.split()),
             kill_daemon_after_s=options.kill_daemon_after,
             capture=options.capture,

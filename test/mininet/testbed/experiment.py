@@ -65,7 +65,6 @@ class Setup:
     assist: str
     seed: int
     rt: int = 50
-    cc: str = "cubic"
     pemi_options: tuple[str, ...] = ()
     kill_daemon_after_s: float | None = None
     capture: bool = False
@@ -158,7 +157,7 @@ class _Experiment:
         if setup.assist == "off":
             return Off()
         if setup.assist == "pep":
-            return Pep(topology, PORT, programs.testbed / "pep", setup.cc, rt, self._logs)
+            return Pep(topology, PORT, programs.testbed / "pep", setup.app.cc, rt, self._logs)
         if setup.assist.startswith("fec-"):
             outer = endpoint(topology.server_ip)
             program = programs.testbed / "fec"

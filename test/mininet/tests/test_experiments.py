@@ -176,7 +176,7 @@ Server((sys.argv[1], int(sys.argv[2])), handler).serve_forever()
 """
         ip, port = address.rsplit(":", 1)
         client = ADDRESSES[6 if ":" in ip else 4][0]
-        options = (ip.strip("[]"), port, *self.server_options, client)
+        options = (ip.strip("[]"), port, *self.client_options, client)
         return [sys.executable, "-c", program, *options]
 
     def client(self, directory, address, rt, result):
@@ -193,7 +193,7 @@ json.dump({"bytes": size, "goodput_mbps": size * 8e-6 / seconds}, open(sys.argv[
 def test_a_split_helps_tcp_in_both_families(tmp_path):
     size = 3_000_000
     (tmp_path / "file").write_bytes(bytes(size))
-    app = Fetch("fetch", "", (), (str(tmp_path),), 120, "fetch", bytes=size, stack="tcp")
+    app = Fetch("fetch", "tcp", "", (str(tmp_path),), "cubic", 120, "fetch", bytes=size)
 
     def fetch(assist, ipv6=False):
         scenario = Scenario.from_preset("train", ipv6=ipv6)
