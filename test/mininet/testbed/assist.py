@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 from .process import Child, ExperimentError, wait_until
@@ -48,7 +49,7 @@ class Pemi:
         self._program = program
         self._extra = extra
         self._logs = logs
-        self._control = logs / "control"
+        self._control: Path | None = None
         self._killed = False
         self.events_path: Path | None = logs / "events.jsonl"
         self._daemon: Child | None = None
@@ -60,6 +61,9 @@ class Pemi:
 
     def start(self, stack: contextlib.ExitStack) -> None:
         """Returns when the daemon answers and packets go through its queue."""
+        # Not among the logs: a socket's path has to be shorter than 108 bytes.
+        directory = tempfile.TemporaryDirectory(prefix="pemi-", dir="/tmp")
+        self._control = Path(stack.enter_context(directory)) / "control"
         argv = [
             *(str(self._program), "run"),
             *("--queue", str(QUEUE)),
