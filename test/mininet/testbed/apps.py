@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,56 +29,83 @@ STACKS = {
 }
 
 
-def choose_cc(stack: str, ccs: tuple[str, ...], wanted: str | None) -> str:
-    """The congestion controller to use, if the stack has it."""
-    if wanted is None:
-        return ccs[0]
-    if wanted not in ccs:
-        raise ValueError(f"--cc {wanted}: {stack} has only {', '.join(ccs)}")
-    return wanted
-
-
 @dataclass(frozen=True)
+class Place:
+    """Where a run happens."""
+
+    # The folder with the built programs.
+    programs: Path
+    # The server's, as `ip:port`.
+    address: str
+    rt: int
+    # A folder of this run's own.
+    logs: Path
+
+    @property
+    def result(self) -> Path:
+        """Where a client writes its measurements."""
+        return self.logs / "app.json"
+
+
+@dataclass(frozen=True, kw_only=True)
 class App:
     """One thing to do over the links."""
 
     name: str
     stack: str
-    program: str
-    client_options: tuple[str, ...]
+    # Congestion control of the server.
     cc: str
-    timeout_s: float
     label: str
+    timeout_s: float
+    # Of ours, as they are called in the folder of built programs.
+    programs: tuple[str, ...]
+    # Of others, from the system's packages.
+    tools: tuple[str, ...] = ()
     bytes: int | None = None
+    # How long it takes whatever the link, if that is known.
     seconds: float = 0.0
 
-    def server(self, directory: Path, address: str, rt: int) -> list[str]:
+    def server(self, place: Place) -> list[str]:
         """The server's command line."""
-        return self._line(directory, "server", "--listen", address, ("--cc", self.cc), rt)
+        raise NotImplementedError
 
-    def client(self, directory: Path, address: str, rt: int, result: Path) -> list[str]:
-        """The client's command line; it writes its measurements to `result`."""
-        line = self._line(directory, "client", "--connect", address, self.client_options, rt)
-        return [*line, "--json", str(result)]
+    def client(self, place: Place) -> list[str]:
+        """The client's command line."""
+        raise NotImplementedError
 
-    def _line(
-        self, directory: Path, role: str, option: str, address: str, more: tuple[str, ...], rt: int
-    ) -> list[str]:
-        return [str(directory / self.program), role, option, address, *more, "--rt", str(rt)]
+    def measured(self, place: Place, output: str) -> dict[str, object]:
+        """What the client measured, once it has ended well; `output` is what it printed."""
+        own = json.loads(place.result.read_text())
+        # What the result says of itself stands beside the metrics, not among them.
+        return {key: own[key] for key in own if key not in ("app", "stack", "bytes")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnApp(App):
+    """One of ours: both sides are one program with one set of options."""
+
+    client_options: tuple[str, ...]
+
+    def server(self, place: Place) -> list[str]:
+        return self._line(place, "server", "--listen", place.address, "--cc", self.cc)
+
+    def client(self, place: Place) -> list[str]:
+        where = ("--connect", place.address, "--json", str(place.result))
+        return self._line(place, "client", *where, *self.client_options)
+
+    def _line(self, place: Place, *options: str) -> list[str]:
+        return [str(place.programs / self.programs[0]), *options, "--rt", str(place.rt)]
 
 
 def goodput(size: int, cc: str | None, slowest_mbit: float, stack: str = "quinn") -> App:
     """A download. `slowest_mbit` is the rate of the slowest link."""
-    cc = choose_cc(stack, STACKS[stack].ccs, cc)
-    # Unassisted flows at some per cent of loss get a tenth of the link and less.
-    patience_s = 60 + size * 8 / (slowest_mbit * 1e6) * 40
-    give_up = ("--timeout", f"{patience_s:.0f}")
-    return App(
+    patience_s = patience(size, slowest_mbit)
+    return OwnApp(
         name="goodput",
         stack=stack,
-        program=f"goodput{STACKS[stack].suffix}",
-        client_options=("--bytes", str(size), *give_up),
-        cc=cc,
+        cc=choose_cc(stack, STACKS[stack].ccs, cc),
+        programs=(f"goodput{STACKS[stack].suffix}",),
+        client_options=("--bytes", str(size), "--timeout", f"{patience_s:.0f}"),
         # The program's own message is the better one.
         timeout_s=patience_s + 10,
         label=f"{stack}, download of {human_bytes(size)}",
@@ -86,18 +115,33 @@ def goodput(size: int, cc: str | None, slowest_mbit: float, stack: str = "quinn"
 
 def rtc(seconds: float, fps: float, kbps: float, cc: str | None, stack: str = "quinn") -> App:
     """A video call, from the server to the client."""
-    cc = choose_cc(stack, STACKS[stack].ccs, cc)
     shape = ("--seconds", f"{seconds:g}", "--fps", f"{fps:g}", "--kbps", f"{kbps:g}")
-    return App(
+    return OwnApp(
         name="rtc",
         stack=stack,
-        program=f"rtc{STACKS[stack].suffix}",
+        cc=choose_cc(stack, STACKS[stack].ccs, cc),
+        programs=(f"rtc{STACKS[stack].suffix}",),
         client_options=shape,
-        cc=cc,
         timeout_s=60 + seconds * 4,
         label=f"{stack}, call of {seconds:g} s",
         seconds=seconds,
     )
+
+
+def patience(size: int, slowest_mbit: float) -> float:
+    """Seconds after which a download is given up."""
+    # Unassisted flows at some per cent of loss get a tenth of the link and less.
+    return 60 + size * 8 / (slowest_mbit * 1e6) * 40
+
+
+def choose_cc(stack: str, ccs: Iterable[str], wanted: str | None) -> str:
+    """The congestion controller to use, if the stack has it."""
+    there = list(ccs)
+    if wanted is None:
+        return there[0]
+    if wanted not in there:
+        raise ValueError(f"--cc {wanted}: {stack} has only {', '.join(there)}")
+    return wanted
 
 
 def endpoint(ip: str) -> str:

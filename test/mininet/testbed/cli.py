@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from . import apps, fec, traces
+from . import apps, fec, traces, web
 from .apps import App
 from .experiment import Programs, Setup
 from .scenario import PRESETS, QDISCS, Scenario, parse_bytes
@@ -213,8 +213,12 @@ def _parser() -> _Parser:
     call.add_argument("--seconds", type=float, default=20)
     call.add_argument("--fps", type=float, default=30)
     call.add_argument("--kbps", type=float, default=3000)
-    for load in (download, call):
-        _stacks(load, tuple(apps.STACKS))
+    page = loads.add_parser("http", help="download a number of bytes over HTTP")
+    page.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
+    _stacks(download, tuple(apps.STACKS))
+    _stacks(call, tuple(apps.STACKS))
+    _stacks(page, web.STACKS)
+    for load in (download, call, page):
         # Also accepted after the application, where one looks for it.
         _output(load, default=argparse.SUPPRESS)
     return parser
@@ -271,7 +275,8 @@ def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
         return [apps.rtc(*shape, options.cc, stack) for stack in stacks]
     slowest = min(scenario.bw1, scenario.bw2)
     sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
-    return [apps.goodput(size, options.cc, slowest, stack) for stack in stacks for size in sizes]
+    make = web.http if options.app == "http" else apps.goodput
+    return [make(size, options.cc, slowest, stack) for stack in stacks for size in sizes]
 
 
 def _positive(text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import tempfile
 import time
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from . import captures, interruption, scoring
-from .apps import PORT, App, endpoint
+from .apps import PORT, App, Place, endpoint
 from .assist import Off, Pemi
 from .fec import Fec
 from .links import Links
@@ -38,7 +37,7 @@ class Programs:
 
     def needed(self, setup: Setup) -> list[Path]:
         """Those that take part in this run."""
-        needed = [self.testbed / setup.app.program]
+        needed = [self.testbed / program for program in setup.app.programs]
         if setup.scenario.link == "linkem":
             needed.append(self.testbed / "linkem")
         if setup.assist == "pemi":
@@ -51,6 +50,9 @@ class Programs:
 
     def check(self, setup: Setup) -> None:
         """Say it now rather than half-way through."""
+        for tool in setup.app.tools:
+            if shutil.which(tool) is None:
+                raise NotReady(f"{tool} is not there; `make setup` installs it")
         for path in self.needed(setup):
             if not path.is_file():
                 raise NotReady(f"{path} is not there; build it with `make build`")
@@ -186,12 +188,17 @@ class _Experiment:
         return children
 
     def _start_server(self, topology: Topology, address: str, stack: contextlib.ExitStack) -> Child:
-        app, programs = self._setup.app, self._setup.programs
-        argv = app.server(programs.testbed, address, self._app_rt)
+        app = self._setup.app
+        argv = app.server(self._place(address))
         server = stack.enter_context(Child(f"{app.name}-server", topology.server, argv, self._logs))
         port = int(address.rpartition(":")[2])
         wait_until(lambda: listens(server.pid, port), f"{server.name} listening", [server])
         return server
+
+    def _place(self, address: str) -> Place:
+        # Some programs take a relative path for one of another folder.
+        logs = self._logs.resolve()
+        return Place(self._setup.programs.testbed, address, self._app_rt, logs)
 
     def _converse(
         self,
@@ -203,8 +210,8 @@ class _Experiment:
         stack: contextlib.ExitStack,
     ) -> dict:
         app, setup = self._setup.app, self._setup
-        result = self._logs / "app.json"
-        argv = app.client(setup.programs.testbed, address, self._app_rt, result)
+        place = self._place(address)
+        argv = app.client(place)
         client = stack.enter_context(Child(f"{app.name}-client", topology.client, argv, self._logs))
         began = time.monotonic()
         to_kill = setup.kill_daemon_after_s if isinstance(assist, Pemi) else None
@@ -225,9 +232,7 @@ class _Experiment:
             raise client.failure(f"failed with {describe_exit(client.exit_code)}")
         if to_kill is not None:
             raise ExperimentError(f"{client.name} was done before the daemon was to be killed")
-        # What the result says of itself stands beside the metrics, not among them.
-        own = json.loads(result.read_text())
-        return {key: own[key] for key in own if key not in ("app", "stack", "bytes")}
+        return app.measured(place, client.output())
 
     def _score(self, links: Links) -> dict | None:
         truth = links.truth_path("wifi")

@@ -32,14 +32,15 @@ class Download:
     ) -> None:
         app = apps.goodput(size, "cubic", slowest_mbit=10)
         address = at(ip, QUIC_PORT)
-        self._result = logs / "goodput.json"
+        place = apps.Place(_PROGRAMS, address, 0, logs)
+        self._result = place.result
         self._result.unlink(missing_ok=True)
         self._timeout_s = app.timeout_s
         with ExitStack() as stack:
-            argv = app.server(_PROGRAMS, address, rt=0)
+            argv = app.server(place)
             self._server = stack.enter_context(Child("goodput-server", server, argv, logs))
             wait_until(lambda: "listening" in self._server.output(), "server", [self._server])
-            argv = app.client(_PROGRAMS, address, rt=0, result=self._result)
+            argv = app.client(place)
             self._client = stack.enter_context(Child("goodput-client", client, argv, logs))
             self._stack = stack.pop_all()
 
