@@ -9,14 +9,10 @@ use anyhow::{Context, Result};
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
 
 use crate::options::{Cc, TransportOptions};
 use crate::output::print_json;
-use crate::{ALPN, HOST, program, socket};
+use crate::{HOST, program, socket, tls};
 
 /// Options of quinn's servers and clients.
 #[derive(Clone, Debug, clap::Args)]
@@ -53,20 +49,10 @@ pub fn run(options: &QuinnOptions, program: impl Future<Output = Result<()>>) ->
     })
 }
 
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
 /// A listening endpoint with a certificate of its own making.
 pub fn server(listen: SocketAddr, transport: TransportConfig) -> Result<Endpoint> {
-    let certified = rcgen::generate_simple_self_signed([HOST.to_owned()])?;
-    let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(vec![certified.cert.into()], key.into())?;
-    tls.alpn_protocols = vec![ALPN.to_vec()];
-    let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+    let tls = QuicServerConfig::try_from(tls::server()?)?;
+    let mut config = ServerConfig::with_crypto(Arc::new(tls));
     config.transport_config(Arc::new(transport));
     let endpoint = Endpoint::new(
         EndpointConfig::default(),
@@ -79,15 +65,21 @@ pub fn server(listen: SocketAddr, transport: TransportConfig) -> Result<Endpoint
 
 /// An endpoint that connects from any port and believes any certificate.
 pub fn client(connect: SocketAddr, transport: TransportConfig) -> Result<Endpoint> {
-    let provider = provider();
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![ALPN.to_vec()];
+    client_with(connect, client_config(tls::client()?, transport)?)
+}
+
+/// The configuration of a client with TLS settings of its own.
+pub fn client_config(
+    tls: rustls::ClientConfig,
+    transport: TransportConfig,
+) -> Result<ClientConfig> {
     let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
     config.transport_config(Arc::new(transport));
+    Ok(config)
+}
+
+/// The same with a configuration that may be shared.
+pub fn client_with(connect: SocketAddr, config: ClientConfig) -> Result<Endpoint> {
     let any = socket::any_port_for(connect);
     let mut endpoint =
         Endpoint::new(EndpointConfig::default(), None, socket::bind(any)?, Arc::new(TokioRuntime))?;
@@ -131,7 +123,14 @@ where
         };
         let handle = handle.clone();
         tokio::spawn(async move {
-            let served = async { handle(connecting.await?).await };
+            let served = async {
+                // Early data is answered before the handshake is done.
+                let connection = match connecting.into_0rtt() {
+                    Ok((connection, _)) => connection,
+                    Err(connecting) => connecting.await?,
+                };
+                handle(connection).await
+            };
             if let Err(error) = served.await {
                 eprintln!("{peer}: {error:#}");
             }
@@ -139,46 +138,4 @@ where
     }
     close(&endpoint, "the server ends").await;
     Ok(())
-}
-
-/// Believes every certificate: this is a test tool, and the server's certificate
-/// is new in every run.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer,
-        _intermediates: &[CertificateDer],
-        _server_name: &ServerName,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, cert, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, cert, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

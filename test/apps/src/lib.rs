@@ -1,8 +1,10 @@
-//! QUIC applications that the experiments run: downloads and real-time video.
+//! Applications that the experiments run: downloads, real-time video, connections.
 //!
 //! [`download`] and [`video`] say what is asked for, sent, checked and measured,
-//! whatever the stack. [`goodput`] and [`rtc`] do it with quinn.
+//! whatever the stack. [`goodput`] and [`rtc`] do it with quinn, and [`connect`] measures
+//! how soon there is an answer, also over [`tcp`].
 
+pub mod connect;
 pub mod download;
 pub mod endpoint;
 pub mod goodput;
@@ -12,6 +14,9 @@ pub mod pattern;
 pub mod program;
 pub mod rtc;
 pub mod socket;
+pub mod summary;
+pub mod tcp;
+pub mod tls;
 pub mod video;
 
 /// What both sides of every application speak.

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::output::{print_json, rounded};
 use crate::pattern;
+use crate::summary::Summary;
 
 /// Bytes of a request.
 pub const REQUEST_BYTES: usize = 12;
@@ -191,36 +192,6 @@ impl Arrivals {
     }
 }
 
-/// Mean and percentiles in milliseconds, by the nearest rank; null where there
-/// was nothing.
-#[derive(Debug, Default, PartialEq, Serialize)]
-struct Summary {
-    p50: Option<f64>,
-    p90: Option<f64>,
-    p99: Option<f64>,
-    max: Option<f64>,
-    mean: Option<f64>,
-}
-
-impl Summary {
-    fn of(mut values: Vec<f64>) -> Summary {
-        values.sort_unstable_by(f64::total_cmp);
-        let count = values.len();
-        let rank = |percent: usize| {
-            let rank = (count * percent).div_ceil(100).max(1);
-            values.get(rank - 1).copied()
-        };
-        let mean = values.iter().sum::<f64>() / count as f64;
-        Summary {
-            p50: rank(50),
-            p90: rank(90),
-            p99: rank(99),
-            max: rank(100),
-            mean: (count > 0).then(|| rounded(mean)),
-        }
-    }
-}
-
 #[derive(Debug, Serialize)]
 struct Report {
     app: &'static str,
@@ -290,22 +261,6 @@ mod tests {
         arrivals.take(&request.frame(0, 0), 1).unwrap();
         arrivals.take(&request.frame(2, 0), 1).unwrap();
         assert!(arrivals.complete());
-    }
-
-    #[test]
-    fn percentiles_are_nearest_ranks() {
-        let summary = Summary::of((1..=200).rev().map(f64::from).collect());
-        assert_eq!(
-            summary,
-            Summary {
-                p50: Some(100.0),
-                p90: Some(180.0),
-                p99: Some(198.0),
-                max: Some(200.0),
-                mean: Some(100.5)
-            }
-        );
-        assert_eq!(Summary::of(vec![]), Summary::default());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use programs::{Server, client, json};
 use serde_json::Value;
 
 const GOODPUT: &str = env!("CARGO_BIN_EXE_goodput");
+const CONNECT: &str = env!("CARGO_BIN_EXE_connect");
 const RTC: &str = env!("CARGO_BIN_EXE_rtc");
 
 #[test]
@@ -100,4 +101,30 @@ fn frames_that_a_server_no_longer_sends_are_lost() {
     assert_eq!(result["frames"], 108_000);
     assert!(result["frames_lost"].as_u64() > Some(100_000), "{result}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("the server ends"));
+}
+
+#[test]
+fn every_kind_of_connection_is_answered() {
+    for stack in ["tcp", "quinn", "quinn-0rtt"] {
+        let server = Server::start(CONNECT, "127.0.0.1:0", &["--stack", stack]);
+        let output = client(CONNECT, &server.address, &["--stack", stack, "--count", "5"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let result = json(&output);
+        assert_eq!((&result["app"], &result["stack"]), (&"connect".into(), &stack.into()));
+        assert_eq!((&result["connections"], &result["failed"]), (&5.into(), &0.into()));
+        assert_eq!(result["times_ms"].as_array().unwrap().len(), 5);
+        assert!(result["connect_ms"]["p50"].as_f64() > Some(0.0));
+        assert!(server.terminate().success());
+    }
+}
+
+#[test]
+fn connections_to_nobody_are_failures_and_an_error() {
+    let gone = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = gone.local_addr().unwrap().to_string();
+    let output = client(CONNECT, &address, &["--count", "2", "--timeout", "1"]);
+    assert!(!output.status.success());
+    let result = json(&output);
+    assert_eq!((&result["connections"], &result["failed"]), (&2.into(), &2.into()));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no connection came about"));
 }

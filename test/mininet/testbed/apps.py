@@ -27,6 +27,8 @@ STACKS = {
     "quiche": Stack("-quiche", _CCS),
     "quicgo": Stack("-quicgo", ("newreno",)),
 }
+# What connections are made of.
+CONNECT_STACKS = ("quinn", "quinn-0rtt", "tcp")
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,11 @@ class OwnApp(App):
     """One of ours: both sides are one program with one set of options."""
 
     client_options: tuple[str, ...]
+    server_options: tuple[str, ...] = ()
 
     def server(self, place: Place) -> list[str]:
-        return self._line(place, "server", "--listen", place.address, "--cc", self.cc)
+        where = ("--listen", place.address, "--cc", self.cc)
+        return self._line(place, "server", *where, *self.server_options)
 
     def client(self, place: Place) -> list[str]:
         where = ("--connect", place.address, "--json", str(place.result))
@@ -125,6 +129,24 @@ def rtc(seconds: float, fps: float, kbps: float, cc: str | None, stack: str = "q
         timeout_s=60 + seconds * 4,
         label=f"{stack}, call of {seconds:g} s",
         seconds=seconds,
+    )
+
+
+def connect(count: int, cc: str | None, stack: str) -> App:
+    """Connections one after the other."""
+    which = ("--stack", stack)
+    return OwnApp(
+        name="connect",
+        stack=stack,
+        cc=choose_cc(stack, _CCS, cc),
+        programs=("connect",),
+        client_options=(*which, "--count", str(count)),
+        server_options=which,
+        # Each gives up by itself, after 10 s.
+        timeout_s=60 + 12 * count,
+        label=f"{count} connections with {stack}",
+        # A few round trips each, and the time to say goodbye.
+        seconds=0.6 * count,
     )
 
 

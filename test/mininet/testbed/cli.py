@@ -215,10 +215,13 @@ def _parser() -> _Parser:
     call.add_argument("--kbps", type=float, default=3000)
     page = loads.add_parser("http", help="download a number of bytes over HTTP")
     page.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
+    dial = loads.add_parser("connect", help="how soon a new connection has an answer")
+    dial.add_argument("--count", type=_positive, default=20, help="how many (default: %(default)s)")
+    _stacks(dial, apps.CONNECT_STACKS)
     _stacks(download, tuple(apps.STACKS))
     _stacks(call, tuple(apps.STACKS))
     _stacks(page, web.STACKS)
-    for load in (download, call, page):
+    for load in (download, call, page, dial):
         # Also accepted after the application, where one looks for it.
         _output(load, default=argparse.SUPPRESS)
     return parser
@@ -273,6 +276,8 @@ def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
     if options.app == "rtc":
         shape = (options.seconds, options.fps, options.kbps)
         return [apps.rtc(*shape, options.cc, stack) for stack in stacks]
+    if options.app == "connect":
+        return [apps.connect(options.count, options.cc, stack) for stack in stacks]
     slowest = min(scenario.bw1, scenario.bw2)
     sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
     make = web.http if options.app == "http" else apps.goodput

@@ -64,6 +64,9 @@ def headline(run: Run) -> str:
     delay = metrics.get("frame_delay_ms")
     if delay:
         words.append(f"frame delay p50 {delay['p50']:.0f} p99 {delay['p99']:.0f} ms")
+    connect = metrics.get("connect_ms")
+    if connect:
+        words.append(f"answer after p50 {connect['p50']:.0f} p99 {connect['p99']:.0f} ms")
     if inference and run["assist"] != "off":
         recall = inference["recall"]
         words.append(f"{inference['repaired']} of {inference['losses']} losses repaired in time")
