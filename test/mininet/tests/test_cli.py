@@ -36,10 +36,39 @@ def test_bursty_loss():
     assert setup.assist == "off"
 
 
+def stacks(*line):
+    return [setup.app.stack for setup in cli.parse(list(line)).setups]
+
+
+def test_stacks_in_turn():
+    assert stacks("goodput") == ["quinn"]
+    assert stacks("rtc", "--stack", "quicgo", "--stack", "quiche") == ["quicgo", "quiche"]
+    assert stacks("goodput", "--stack", "all") == ["quinn", "quiche", "quicgo"]
+    assert stacks("http", "--stack", "all") == ["tcp", "quicgo", "chromium"]
+    assert stacks("connect", "--stack", "all") == ["quinn", "quinn-0rtt", "tcp"]
+
+
+def test_each_stack_has_a_controller_of_its_own_by_default():
+    plan = cli.parse(["goodput", "--stack", "all"])
+    assert [setup.app.cc for setup in plan.setups] == ["cubic", "cubic", "newreno"]
+    (setup,) = cli.parse(["--cc", "bbr", "rtc", "--stack", "quiche"]).setups
+    assert setup.app.cc == "bbr"
+
+
+def test_a_controller_that_a_stack_lacks_is_named_with_what_it_has(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.parse(["--cc", "cubic", "goodput", "--stack", "all"])
+    assert ended.value.code == 2
+    assert "--cc cubic: quicgo has only newreno" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "line",
     [
         [],
+        ["http", "--stack", "quinn"],
+        ["goodput", "--stack", "tcp"],
+        ["connect", "--count", "0"],
         ["goodput", "--bytes", "much"],
         ["--loss1", "200", "goodput"],
         ["--kill-daemon-after", "1", "goodput"],

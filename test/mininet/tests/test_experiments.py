@@ -269,6 +269,47 @@ def test_logs_and_captures_agree_on_every_packet(tmp_path):
         assert float(row["client_ms"]) > float(row["first_copy_ms"])
 
 
+@pytest.mark.parametrize("stack", ["quiche", "quicgo"])
+def test_other_stacks_download_and_call(stack, tmp_path):
+    download = ["--pemi", "goodput", "--bytes", "1MB", "--stack", stack]
+    (run,) = experiment(tmp_path, *TRAIN, *download)["runs"]
+    assert (run["app"], run["stack"], run["bytes"]) == ("goodput", stack, 1_000_000)
+    assert run["metrics"]["complete"]
+    assert run["inference"]["losses"] > 0
+    call = ["--pemi", "rtc", "--seconds", "2", "--stack", stack]
+    (run,) = experiment(tmp_path, *TRAIN, *call)["runs"]
+    assert (run["metrics"]["frames"], run["metrics"]["frames_lost"]) == (60, 0)
+    # The round trip is 52 ms: a frame cannot come before half of it has passed.
+    assert 26 < run["metrics"]["frame_delay_ms"]["p50"] < 1000
+
+
+def test_http_with_what_others_wrote(tmp_path):
+    arguments = ["--pemi", "http", "--bytes", "500kB", "--stack", "all"]
+    runs = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    protocols = [(run["stack"], run["metrics"]["protocol"]) for run in runs]
+    assert protocols == [("tcp", "HTTP/1.1"), ("quicgo", "HTTP/3.0"), ("chromium", "h3")]
+    for run in runs:
+        assert run["metrics"]["fct_s"] > run["metrics"]["handshake_s"] >= 0.052
+        # More than the bytes went over the link: nothing came from elsewhere.
+        assert run["links"]["wan"]["down"]["packets"] >= 500_000 / 1500
+
+
+def test_connections_take_as_many_round_trips_as_they_should(tmp_path):
+    arguments = ["--loss1", "0", "connect", "--count", "3", "--stack", "all"]
+    runs = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    trips = {run["stack"]: run["metrics"]["connect_ms"]["p50"] / 52 for run in runs}
+    assert 1 <= trips["quinn-0rtt"] < 2 <= trips["quinn"] < 3 <= trips["tcp"] < 4
+
+
+def test_a_browser_leaves_nothing_behind(tmp_path):
+    arguments = ["http", "--bytes", "50MB", "--stack", "chromium"]
+    invocation = Invocation(tmp_path, *TRAIN, *arguments)
+    invocation.wait_for("/chromium")
+    invocation.process.kill()
+    invocation.finish(timeout_s=20)
+    expect_nothing_left(invocation)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_it_leaves_nothing_behind(number, tmp_path):
     invocation = Invocation(tmp_path, *TRAIN, "--pemi", "goodput", "--bytes", "50MB")
@@ -276,6 +317,10 @@ def test_interrupted_it_leaves_nothing_behind(number, tmp_path):
     invocation.process.send_signal(number)
     code = invocation.finish(timeout_s=20)
     assert code == (-9 if number == signal.SIGKILL else 130)
+    expect_nothing_left(invocation)
+
+
+def expect_nothing_left(invocation):
     deadline = time.monotonic() + 5
     while invocation.left_behind() and time.monotonic() < deadline:
         time.sleep(0.05)
