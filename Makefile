@@ -23,7 +23,7 @@ GO := $(QUICGO)/go.sh
 # profile, so that it takes them once.
 QUICHE := --release $(TESTBED) -p pemi-apps-quiche
 
-.PHONY: help setup build demo figure experiment experiments sim sim-ablation test test-rust test-python test-experiments \
+.PHONY: help setup build build-core demo figure experiment experiments sim sim-ablation test test-rust test-python test-experiments \
 	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian \
 	qemu-test luci-test clean
 
@@ -33,13 +33,15 @@ help: ## list the tasks
 setup: ## install what is needed (Debian 12 or Ubuntu 24.04, as root)
 	@$(MININET)/setup.sh
 
-build: setup ## build the daemon and the testbed's programs
-	cargo build --release
-	cargo build --release $(TESTBED)
+build: build-core ## build the daemon and all of the testbed's programs
 	cargo build $(QUICHE)
 	$(GO) build -o ../../target/release/ ./cmd/...
 
-demo: build ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
+build-core: setup ## the daemon, the links and quinn: what the demo needs, in a minute or two
+	cargo build --release
+	cargo build --release $(TESTBED)
+
+demo: build-core ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
 	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) --out out
 
 figure: ## draw the README's figure from out/demo.json

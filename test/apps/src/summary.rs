@@ -7,7 +7,7 @@ use crate::output::rounded;
 /// Mean and percentiles in milliseconds, by the nearest rank; null where there
 /// was nothing.
 #[derive(Debug, Default, PartialEq, Serialize)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Summary {
     pub p50: Option<f64>,
     pub p90: Option<f64>,
