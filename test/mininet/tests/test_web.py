@@ -4,7 +4,9 @@ import json
 import pytest
 from testbed import apps, browser, web
 from testbed.apps import Place
-from testbed.process import ExperimentError
+from testbed.experiment import Programs, Setup
+from testbed.process import ExperimentError, NotReady
+from testbed.scenario import Scenario
 
 CURL = {
     "size_download": 1_000_000,
@@ -50,6 +52,13 @@ def test_the_controller_of_tcp_must_be_the_kernels(tmp_path, monkeypatch):
     assert web.http(1, "newreno", 10, "tcp").cc == "newreno"
     with pytest.raises(ValueError, match="--cc bbr: the kernel's TCP has only cubic, newreno"):
         web.http(1, "bbr", 10, "tcp")
+
+
+def test_a_tool_that_is_not_there_is_told_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    setup = Setup(Scenario(), web.http(1, None, 10, "tcp"), "off", 1)
+    with pytest.raises(NotReady, match="nginx is not there; `make setup` installs it"):
+        Programs().check(setup)
 
 
 def test_nginx_serves_the_bytes_from_a_folder_of_its_own(place):
