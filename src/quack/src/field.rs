@@ -9,7 +9,7 @@ use core::hash::Hash;
 
 /// Points that a polynomial is evaluated at in one go. Enough for the compiler
 /// to use vectors and to hide the latency of a multiplication.
-pub const LANES: usize = 32;
+pub const LANES: usize = 64;
 
 /// An integer type and its prime. Elements are canonical (below the prime)
 /// unless told otherwise.
@@ -37,8 +37,7 @@ pub trait Field: Copy + Eq + Ord + Hash + Debug + Default + Sized {
     fn with_bytes<R>(self, take: impl FnOnce(&[u8]) -> R) -> R;
 
     /// The values of the polynomial with these coefficients, highest power
-    /// first, at every one of `points`. There are one more than a multiple of
-    /// four coefficients.
+    /// first, at every one of `points`. The number of coefficients is odd.
     fn evaluate(coefficients: &[Self], points: &[Self; LANES]) -> [Self; LANES] {
         let mut values = [Self::default(); LANES];
         for &coefficient in coefficients {
@@ -78,13 +77,13 @@ macro_rules! field {
 
             #[inline]
             fn times(self, other: $id) -> $id {
-                const LOW: $wide = $id::MAX as $wide;
-                const PRIME: $wide = $id::PRIME as $wide;
                 let product = self as $wide * other as $wide;
-                // Below (excess + 1) * 2^b, then below 2^b + excess^2.
-                let once = (product >> $id::BITS) * $excess + (product & LOW);
-                let twice = (once >> $id::BITS) * $excess + (once & LOW);
-                (if twice >= PRIME { twice - PRIME } else { twice }) as $id
+                // Below (excess + 1) * 2^b; what is above 2^b is small.
+                let folded = (product >> $id::BITS) * $excess + (product as $id) as $wide;
+                let above = (folded >> $id::BITS) as $id;
+                // As in `plus`: the excess more wraps from the prime on.
+                let (sum, wrapped) = (folded as $id).overflowing_add((above + 1) * $excess);
+                if wrapped { sum } else { sum.wrapping_sub($excess) }
             }
 
             #[inline]
@@ -129,49 +128,56 @@ field!(
     u32,
     u64,
     5,
-    /// Four coefficients at a time with powers of the points, so that one
-    /// reduction serves four products: upper and lower halves are added up
-    /// apart. Values stay below 2^32 until the end, not below the prime.
     fn evaluate(coefficients: &[u32], points: &[u32; LANES]) -> [u32; LANES] {
-        const LOW: u64 = u32::MAX as u64;
-        // Below 2^40 to below 2^32: where the first fold reaches 2^32, what
-        // is left of it is small.
-        let squeeze = |value: u64| {
-            let once = (value >> 32) * 5 + (value & LOW);
-            (once >> 32) * 5 + (once & LOW)
-        };
-        let product = |a: u64, b: u64| {
-            let product = (a & LOW) * (b & LOW);
-            squeeze((product >> 32) * 5 + (product & LOW))
-        };
-        let first = points.map(u64::from);
-        let [mut second, mut third, mut fourth] = [[0; LANES]; 3];
-        for lane in 0..LANES {
-            second[lane] = product(first[lane], first[lane]);
-            third[lane] = product(second[lane], first[lane]);
-            fourth[lane] = product(second[lane], second[lane]);
-        }
-        let (head, rest) = coefficients.split_first().unwrap_or((&0, &[]));
-        let mut values = [u64::from(*head); LANES];
-        for four in rest.as_chunks::<4>().0 {
-            let [a, b, c, d] = four.map(u64::from);
-            for lane in 0..LANES {
-                let terms = [
-                    (values[lane] & LOW) * (fourth[lane] & LOW),
-                    (a & LOW) * (third[lane] & LOW),
-                    (b & LOW) * (second[lane] & LOW),
-                    (c & LOW) * (first[lane] & LOW),
-                ];
-                let high =
-                    (terms[0] >> 32) + (terms[1] >> 32) + (terms[2] >> 32) + (terms[3] >> 32);
-                let low = (terms[0] & LOW) + (terms[1] & LOW) + (terms[2] & LOW) + (terms[3] & LOW);
-                values[lane] = squeeze((high << 2) + high + low + d);
-            }
-        }
-        values.map(|value| (value as u32).reduce())
+        pairs::evaluate(coefficients, points)
     }
 );
 field!(u64, u128, 59);
+
+/// Evaluation two coefficients at a time, with the squares of the points: one
+/// reduction serves two products, whose upper and lower halves are added up
+/// apart. The compiler makes vectors of it, also without AVX: a product of 32
+/// by 32 bits is one instruction for two lanes, if it sees that it is one.
+mod pairs {
+    use super::{Field, LANES};
+
+    const LOW: u64 = u32::MAX as u64;
+
+    /// Values below 2^32, though not below the prime.
+    type Lanes = [u64; LANES];
+
+    /// From below 2^40 to below 2^32: where one fold is not enough, what is
+    /// left for the second is small.
+    fn squeeze(value: u64) -> u64 {
+        let once = (value >> 32) * 5 + (value & LOW);
+        (once >> 32) * 5 + (once & LOW)
+    }
+
+    /// values * points^2 + a points + b. Not inlined: there it is made into
+    /// vectors, among other code it was not.
+    #[inline(never)]
+    fn step(values: &mut Lanes, points: &Lanes, squares: &Lanes, a: u64, b: u64) {
+        for lane in 0..LANES {
+            let first = (values[lane] & LOW) * (squares[lane] & LOW);
+            let second = (points[lane] & LOW) * (a & LOW);
+            let high = (first >> 32) + (second >> 32);
+            let low = (first & LOW) + (second & LOW) + b;
+            values[lane] = squeeze(high * 5 + low);
+        }
+    }
+
+    pub fn evaluate(coefficients: &[u32], points: &[u32; LANES]) -> [u32; LANES] {
+        let points = points.map(u64::from);
+        let mut squares = points;
+        step(&mut squares, &[0; LANES], &points, 0, 0);
+        let (head, rest) = coefficients.split_first().unwrap_or((&0, &[]));
+        let mut values = [u64::from(*head); LANES];
+        for &[a, b] in rest.as_chunks::<2>().0 {
+            step(&mut values, &points, &squares, a.into(), b.into());
+        }
+        values.map(|value| (value as u32).reduce())
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -13,7 +13,8 @@ pub struct Root<F> {
 }
 
 /// One with leading coefficient 1, by its coefficients from the highest power
-/// on. Zeros stand before them, so that evaluation can go by fours.
+/// on. A zero stands before them where needed to
+/// make their number odd.
 #[derive(Debug)]
 pub struct Polynomial<F> {
     coefficients: Vec<F>,
@@ -26,7 +27,7 @@ impl<F: Field> Polynomial<F> {
     /// that are not needed contradict the others: with as many as one too
     /// many, wrong sums pass for right ones once in a prime.
     pub fn from_sums(sums: &[F], degree: usize) -> Option<Polynomial<F>> {
-        let zeros = degree.next_multiple_of(4) - degree;
+        let zeros = degree % 2;
         let mut coefficients = vec![F::default(); zeros];
         coefficients.reserve(degree + 1);
         coefficients.push(F::ONE);
@@ -85,8 +86,8 @@ impl<F: Field> Polynomial<F> {
             self.degree -= 1;
             times += 1;
             again = value == F::default();
-            if self.degree.is_multiple_of(4) {
-                self.coefficients.drain(..self.coefficients.len().min(4));
+            if self.degree.is_multiple_of(2) {
+                self.coefficients.drain(..self.coefficients.len().min(2));
             }
         }
         times

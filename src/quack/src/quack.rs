@@ -104,11 +104,15 @@ fn each_power<I: Field>(sums: &mut [I], id: I, with: impl Fn(I, I) -> I) {
     let second = first.times(first);
     let fourth = second.times(second);
     let mut powers = [first, second, second.times(first), fourth];
-    for four in sums.chunks_mut(4) {
-        for (sum, power) in four.iter_mut().zip(&mut powers) {
-            *sum = with(*sum, *power);
-            *power = power.times(fourth);
+    let (fours, rest) = sums.as_chunks_mut::<4>();
+    for four in fours {
+        for (sum, power) in four.iter_mut().zip(powers) {
+            *sum = with(*sum, power);
         }
+        powers = powers.map(|power| power.times(fourth));
+    }
+    for (sum, power) in rest.iter_mut().zip(powers) {
+        *sum = with(*sum, power);
     }
 }
 

@@ -91,9 +91,8 @@ impl<const BITS: u32> Plain<BITS> {
         let mut lost = Vec::new();
         for (index, &id) in log.iter().enumerate() {
             let id = id % prime(BITS);
-            let value = coefficients
-                .iter()
-                .fold(0, |value, &c| plus::<BITS>(times::<BITS>(value, id), c));
+            let value =
+                coefficients.iter().fold(0, |value, &c| plus::<BITS>(times::<BITS>(value, id), c));
             if value == 0 {
                 lost.push(index);
             }
