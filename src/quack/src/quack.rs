@@ -97,19 +97,25 @@ impl<I: Identifier> Quack<I> {
     }
 }
 
-/// `sums[i] = with(sums[i], id^(i + 1))`, in four chains that do not wait for
-/// each other's products.
+/// Powers that are computed side by side, so that they do not wait for each
+/// other's products. Small CPUs do one thing at a time anyway.
+const CHAINS: usize = if cfg!(target_pointer_width = "64") { 4 } else { 1 };
+
+/// `sums[i] = with(sums[i], id^(i + 1))`
 fn each_power<I: Field>(sums: &mut [I], id: I, with: impl Fn(I, I) -> I) {
     let first = id.reduce();
-    let second = first.times(first);
-    let fourth = second.times(second);
-    let mut powers = [first, second, second.times(first), fourth];
-    let (fours, rest) = sums.as_chunks_mut::<4>();
-    for four in fours {
-        for (sum, power) in four.iter_mut().zip(powers) {
+    let mut powers = [first; CHAINS];
+    let mut step = first;
+    for power in powers.iter_mut().skip(1) {
+        step = step.times(first);
+        *power = step;
+    }
+    let (chunks, rest) = sums.as_chunks_mut::<CHAINS>();
+    for chunk in chunks {
+        for (sum, power) in chunk.iter_mut().zip(powers) {
             *sum = with(*sum, power);
         }
-        powers = powers.map(|power| power.times(fourth));
+        powers = powers.map(|power| power.times(step));
     }
     for (sum, power) in rest.iter_mut().zip(powers) {
         *sum = with(*sum, power);
