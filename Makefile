@@ -96,7 +96,7 @@ lint: setup ## formatting and static checks of everything
 	$(RUFF) format --check test package
 	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
 
-bench: ## speed of the engine and of a whole router with it, as JSON (as root)
+bench: ## speed of engine, quACK and a whole router, as JSON (as root)
 	@$(MAKE) --silent build >&2
 	@$(PYTHON) test/bench/run.py
 

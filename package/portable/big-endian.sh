@@ -19,7 +19,7 @@ cargo_test() {
     -Z build-std=std,panic_unwind "$@"
 }
 export RUSTUP_TOOLCHAIN=$nightly
-cargo_test --package pemi-engine --package pemi --lib
+cargo_test --package pemi-engine --package pemi-quack --package pemi --lib
 # ubus is in the byte order of the network; what needs a packet queue is left out,
 # since the emulator does not translate those messages to the kernel.
 for file in src/pemi/tests/ubus*.rs; do
@@ -29,3 +29,5 @@ done
 # Random input, less of it: an emulated second is a long one.
 PROPTEST_CASES=16 cargo_test --manifest-path test/Cargo.toml --package pemi-engine-tests \
   --test properties --test malformed --test guard --test uplink
+PROPTEST_CASES=16 FUZZ_TIMES=20 cargo_test --manifest-path test/Cargo.toml \
+  --package pemi-quack-tests --package pemi-fuzz --test properties --test seeds

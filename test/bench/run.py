@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Speed of the engine and of a whole router with it, as one JSON object.
+"""Speed of engine and quACK and of a whole router, as one JSON object.
 
 The object goes to standard output, everything else to standard error.
 """
@@ -23,10 +23,15 @@ ROOT = TESTBED.parent
 LOADS = ("bulk", "flows-100", "flows-1000", "lossy")
 # Passes of the loads under callgrind, with and without those that count.
 PASSES = (2, 4)
+# What the quACK does, how often under callgrind, and bits of an identifier.
+QUACK = {"insert": 2000, "insert-plain": 2000, "decode": 20, "decode-plain": 20}
+QUACK_BITS = (16, 32, 64)
 FLOWS = 100
 MEMORY_FLOWS = 1000
 BARS = {
     "engine_ns_per_packet": 400,
+    "quack_insert_ns": 60,
+    "quack_decode_ns": 30_000,
     "pemi_to_accept_all": 0.8,
     "rss_kib": 12 * 1024,
 }
@@ -63,6 +68,20 @@ def engine_time() -> dict:
     return {"engine_ns_per_packet": mean, "engine_ns_per_packet_by_load": scenarios}
 
 
+def instructions(*command: str) -> int:
+    """Count the instructions of a program with callgrind."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "callgrind"
+        subprocess.run(
+            ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "-q", *command],
+            stdout=sys.stderr, check=True,
+        )  # fmt: skip
+        found = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
+    if found is None:
+        raise Problem("callgrind wrote no totals")
+    return int(found.group(1))
+
+
 def engine_counts(binaries: Path) -> dict:
     """Count the engine's instructions and the heap that its flows take."""
     load = str(binaries / "engine-load")
@@ -72,22 +91,41 @@ def engine_counts(binaries: Path) -> dict:
         raise Problem("engine_instructions_per_packet: valgrind is missing")
     packets = int(subprocess.check_output([load, "packets"]))
     totals = []
-    with tempfile.TemporaryDirectory() as folder:
-        for passes in PASSES:
-            out = Path(folder) / f"callgrind.{passes}"
-            say(f"callgrind: {passes} passes of {packets} packets")
-            subprocess.run(
-                ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", "-q",
-                 load, "run", str(passes)],
-                stdout=sys.stderr, check=True,
-            )  # fmt: skip
-            found = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
-            if found is None:
-                raise Problem("callgrind wrote no totals")
-            totals.append(int(found.group(1)))
+    for passes in PASSES:
+        say(f"callgrind: {passes} passes of {packets} packets")
+        totals.append(instructions(load, "run", str(passes)))
     counted = packets * (PASSES[1] - PASSES[0])
     result["engine_instructions_per_packet"] = round((totals[1] - totals[0]) / counted, 1)
     return result
+
+
+def quack(binaries: Path) -> dict:
+    """Measure the quACK beside the obvious implementation: time and instructions."""
+    cargo("bench", "-p", "pemi-bench", "--bench", "quack")
+    load = str(binaries / "quack-load")
+    names = [f"{what}/{bits}" for what in QUACK for bits in QUACK_BITS]
+    means = {}
+    for name in names:
+        what, bits = name.split("/")
+        kind = "-plain" if what.endswith("-plain") else ""
+        folder = target(TESTBED) / "criterion" / f"{what.removesuffix(kind)}_{bits}{kind}" / "new"
+        mean = json.loads((folder / "estimates.json").read_text())["mean"]["point_estimate"]
+        means[name] = round(mean, 1)
+    result = {
+        "quack_insert_ns": means["insert/32"],
+        "quack_decode_ns": means["decode/32"],
+        "quack_ns": means,
+        "quack_best_ns": json.loads(subprocess.check_output([load, "time"])),
+    }
+    if shutil.which("valgrind") is None:
+        raise Problem("quack_instructions: valgrind is missing")
+    counts = {}
+    for name in names:
+        what, bits = name.split("/")
+        say(f"callgrind: {name}")
+        once, twice = (instructions(load, what, bits, str(n * QUACK[what])) for n in (1, 2))
+        counts[name] = round((twice - once) / QUACK[what])
+    return result | {"quack_instructions": counts}
 
 
 def router(binaries: Path, pemi: Path, rounds: int, seconds: float) -> dict:
@@ -153,12 +191,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="turns of the router part")
     parser.add_argument("--seconds", type=float, default=2, help="of each measurement")
     parser.add_argument("--pemi", type=Path, default=target(ROOT) / "release" / "pemi")
-    parser.add_argument("--only", choices=("time", "counts", "router"), help="one part")
+    parser.add_argument("--only", choices=("time", "counts", "quack", "router"), help="one part")
     args = parser.parse_args()
     binaries = target(TESTBED) / "release"
     parts = {
         "time": engine_time,
         "counts": lambda: engine_counts(binaries),
+        "quack": lambda: quack(binaries),
         "router": lambda: router(binaries, args.pemi, args.rounds, args.seconds),
     }
     # Above 0.5 or so somebody else was at work, and times are no good.

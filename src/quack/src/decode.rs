@@ -17,7 +17,7 @@ pub struct Missing<I> {
     /// Certainly missing: indices in the log, ascending.
     pub lost: Vec<usize>,
     /// Share an identifier with another packet of the log of which some are
-    /// missing and some are not (paper, section 3.3): indices, ascending.
+    /// missing and some are not (paper, section 3): indices, ascending.
     pub indeterminate: Vec<usize>,
     /// The identifiers missing, modulo [`Identifier::MODULUS`], ascending, as
     /// often as they are missing. They are `lost.len()` plus those among

@@ -8,7 +8,7 @@ use crate::field::Field;
 
 /// What can name a packet: `u16`, `u32` or `u64`, taken from a place in the
 /// packet where every value is equally likely. Two of *n* packets that share
-/// one cannot be told apart (paper, section 3.3): of 1,000, 1.5 % with 16
+/// one cannot be told apart (paper, section 3): of 1,000, 1.5 % with 16
 /// bits, 0.00002 % with 32.
 pub trait Identifier: Field {
     /// Sums are kept modulo the largest prime below 2 to the power of the

@@ -65,7 +65,8 @@ impl<I: Identifier> Quack<I> {
     /// # Errors
     ///
     /// Bytes that [`Quack::write`] would not make for this type of
-    /// identifiers: what is wrong first, in the order of the bytes.
+    /// identifiers: what is wrong first of header's length, version, threshold, format,
+    /// length and sums.
     pub fn parse(bytes: &[u8]) -> Result<Quack<I>, ParseError> {
         let (header, mut rest) = header(bytes)?;
         if usize::from(size(header.format)) != I::SIZE {

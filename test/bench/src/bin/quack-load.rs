@@ -99,7 +99,7 @@ fn main() -> Result<()> {
                     for kind in ["", "-plain"] {
                         let what = format!("{what}{kind}");
                         let ns = best(&mut work(&what, bits)?, times);
-                        lines.push(format!("  \"quack_{what}_{bits}_ns\": {ns:.1}"));
+                        lines.push(format!("  \"{what}/{bits}\": {ns:.1}"));
                     }
                 }
             }
