@@ -37,7 +37,7 @@ build: build-core ## build the daemon and all of the testbed's programs
 	cargo build $(QUICHE)
 	$(GO) build -o ../../target/release/ ./cmd/...
 
-build-core: setup ## the daemon, the links and quinn: what the demo needs, in a minute or two
+build-core: setup ## the daemon, the links and quinn: what the demo needs, without BoringSSL
 	cargo build --release
 	cargo build --release $(TESTBED)
 
