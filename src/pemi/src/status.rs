@@ -159,7 +159,10 @@ mod tests {
         };
         let status = status(&facts);
         assert_eq!((&status["uptime_s"], &status["counted_s"]), (&json!(7), &json!(3)));
-        assert_eq!((&status["hour"]["seconds"], &status["hour"]["repaired"]), (&json!(3), &json!(1)));
+        assert_eq!(
+            (&status["hour"]["seconds"], &status["hour"]["repaired"]),
+            (&json!(3), &json!(1))
+        );
         assert_eq!(status["packets"]["down"], 30);
         assert_eq!(status["local_rtt_us"]["p50"], 20);
         assert_eq!(status["resent"]["errors"], 2);
