@@ -166,9 +166,9 @@ def choose_cc(stack: str, ccs: Iterable[str], wanted: str | None) -> str:
     return wanted
 
 
-def endpoint(ip: str) -> str:
+def endpoint(ip: str, port: int = PORT) -> str:
     """`ip:port`, as programs want it."""
-    return f"[{ip}]:{PORT}" if ":" in ip else f"{ip}:{PORT}"
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
 def human_bytes(size: int) -> str:

@@ -59,6 +59,7 @@ def plan(arguments: list[str] | None) -> Plan:
         scenario = _scenario(options)
         loads = _loads(options, scenario)
         assists = _assists(options, loads)
+        rivals = {load: _rivals(options, scenario, load, assists) for load in loads}
     except ValueError as error:
         raise UsageError(str(error)) from None
     if options.kill_daemon_after is not None and "pemi" not in assists:
@@ -72,6 +73,7 @@ def plan(arguments: list[str] | None) -> Plan:
         Setup(
             scenario=case,
             app=load,
+            beside=rivals[load],
             assist=assist,
             seed=seed,
             rt=options.rt,
@@ -200,6 +202,13 @@ def _parser() -> _Parser:
         "--kill-daemon-after", type=float, metavar="S", help="SIGKILL the daemon in mid-run"
     )
     runs.add_argument(
+        "--beside",
+        action="append",
+        choices=(*apps.STACKS, "tcp"),
+        help="a download of as many bytes beside a download, by this stack, on a port that the "
+        "router does not help; may be repeated. Measured are the shares while all run",
+    )
+    runs.add_argument(
         "--capture",
         action="store_true",
         help="with --keep: also keep what passes between router and Wi-Fi hop, for `pemi replay`",
@@ -282,6 +291,25 @@ def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
     sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
     make = web.http if options.app == "http" else apps.goodput
     return [make(size, options.cc, slowest, stack) for stack in stacks for size in sizes]
+
+
+def _rivals(
+    options: argparse.Namespace, scenario: Scenario, load: App, assists: list[str]
+) -> tuple[App, ...]:
+    names = options.beside or []
+    if not names:
+        return ()
+    if load.bytes is None:
+        raise ValueError(f"--beside is for downloads, and {load.name} is none")
+    if any(assist.startswith("fec-") for assist in assists):
+        raise ValueError("--beside and --fec: the code is for one flow's whole path")
+    slowest = min(scenario.bw1, scenario.bw2)
+    return tuple(
+        web.http(load.bytes, None, slowest, name)
+        if name == "tcp"
+        else apps.goodput(load.bytes, None, slowest, name)
+        for name in names
+    )
 
 
 def _positive(text: str) -> int:

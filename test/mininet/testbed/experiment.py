@@ -13,6 +13,7 @@ from pathlib import Path
 from . import captures, interruption, scoring
 from .apps import PORT, App, Place, endpoint
 from .assist import Off, Pemi
+from .beside import FIRST_PORT, Beside, shares
 from .fec import Fec
 from .links import Links
 from .pep import Pep
@@ -37,7 +38,8 @@ class Programs:
 
     def needed(self, setup: Setup) -> list[Path]:
         """Those that take part in this run."""
-        needed = [self.testbed / program for program in setup.app.programs]
+        every = (setup.app, *setup.beside)
+        needed = [self.testbed / program for app in every for program in app.programs]
         if setup.scenario.link == "linkem":
             needed.append(self.testbed / "linkem")
         if setup.assist == "pemi":
@@ -50,7 +52,7 @@ class Programs:
 
     def check(self, setup: Setup) -> None:
         """Say it now rather than half-way through."""
-        for tool in setup.app.tools:
+        for tool in (tool for app in (setup.app, *setup.beside) for tool in app.tools):
             if shutil.which(tool) is None:
                 raise NotReady(f"{tool} is not there; `make setup` installs it")
         for path in self.needed(setup):
@@ -66,6 +68,8 @@ class Setup:
     app: App
     assist: str
     seed: int
+    # Downloads at the same time, which nobody helps.
+    beside: tuple[App, ...] = ()
     rt: int = 50
     pemi_options: tuple[str, ...] = ()
     kill_daemon_after_s: float | None = None
@@ -80,13 +84,15 @@ class Setup:
         if self.app.bytes is None:
             return 2 + self.app.seconds
         slowest_mbit = min(self.scenario.bw1, self.scenario.bw2)
+        slow *= 1 + len(self.beside)
         return 1.5 + slow * self.app.bytes * 8e-6 / slowest_mbit
 
     @property
     def name(self) -> str:
         """For people and for a directory of logs."""
         what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
-        return f"{what}-{self.app.stack}-{self.assist}-loss{self.scenario.loss1:g}-seed{self.seed}"
+        what = "-beside-".join([f"{what}-{self.app.stack}", *(app.stack for app in self.beside)])
+        return f"{what}-{self.assist}-loss{self.scenario.loss1:g}-seed{self.seed}"
 
 
 def run(setup: Setup, *, keep: Path | None = None, tick: Callable[[], None] = lambda: None) -> dict:
@@ -131,13 +137,17 @@ class _Experiment:
         assist.start(stack)
         address = assist.inner if isinstance(assist, Fec) else endpoint(topology.server_ip)
         server = self._start_server(topology, address, stack)
-        metrics = self._converse(topology, links, assist, server, address, stack)
+        rivals = self._beside(topology, stack)
+        metrics = self._converse(topology, links, assist, server, rivals, address, stack)
         router = assist.report()
         server.stop()
         assist.stop()
         for child in capture:
             child.stop()
         totals = links.stop()
+        if rivals.clients:
+            ports = [PORT, *range(FIRST_PORT, FIRST_PORT + len(rivals.clients))]
+            metrics = shares(links.truth_path("wifi"), ports, topology.version)
         return {
             "app": setup.app.name,
             "stack": setup.app.stack,
@@ -145,6 +155,7 @@ class _Experiment:
             "assist": setup.assist,
             "seed": setup.seed,
             "bytes": setup.app.bytes,
+            "beside": [app.stack for app in setup.beside],
             "metrics": metrics,
             "inference": self._score(links),
             "router": router,
@@ -191,9 +202,17 @@ class _Experiment:
         app = self._setup.app
         argv = app.server(self._place(address))
         server = stack.enter_context(Child(f"{app.name}-server", topology.server, argv, self._logs))
-        port = int(address.rpartition(":")[2])
-        wait_until(lambda: listens(server.pid, port), f"{server.name} listening", [server])
+        wait_for_listener(server, int(address.rpartition(":")[2]))
         return server
+
+    def _beside(self, topology: Topology, stack: contextlib.ExitStack) -> Beside:
+        def place(port: int, logs: Path) -> Place:
+            address = endpoint(topology.server_ip, port)
+            return Place(self._setup.programs.testbed, address, self._app_rt, logs.resolve())
+
+        rivals = Beside(self._setup.beside, topology, place, self._logs)
+        rivals.start_servers(stack, wait_for_listener)
+        return rivals
 
     def _place(self, address: str) -> Place:
         # Some programs take a relative path for one of another folder.
@@ -206,6 +225,7 @@ class _Experiment:
         links: Links,
         assist: Assist,
         server: Child,
+        rivals: Beside,
         address: str,
         stack: contextlib.ExitStack,
     ) -> dict:
@@ -213,13 +233,17 @@ class _Experiment:
         place = self._place(address)
         argv = app.client(place)
         client = stack.enter_context(Child(f"{app.name}-client", topology.client, argv, self._logs))
+        rivals.start_clients(stack)
         began = time.monotonic()
         to_kill = setup.kill_daemon_after_s if isinstance(assist, Pemi) else None
         while client.exit_code is None:
             interruption.check()
             ran_s = time.monotonic() - began
-            for other in (*links.children, server, *assist.children):
+            for other in (*links.children, server, *rivals.servers, *assist.children):
                 other.check()
+            # Shares are of the time in which nobody is done.
+            if rivals.check():
+                return {}
             if ran_s > app.timeout_s:
                 raise client.failure(f"was not done after {app.timeout_s:.0f} s")
             if to_kill is not None and ran_s >= to_kill:
@@ -242,6 +266,11 @@ class _Experiment:
             return None
         packets = scoring.read_truth(truth, "ab", PORT)
         return scoring.score(packets, self._setup.scenario.rtt_ms)
+
+
+def wait_for_listener(server: Child, port: int) -> None:
+    """Until the server can be reached."""
+    wait_until(lambda: listens(server.pid, port), f"{server.name} listening", [server])
 
 
 def listens(pid: int, port: int) -> bool:

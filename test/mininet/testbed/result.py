@@ -61,6 +61,9 @@ def headline(run: Run) -> str:
     words = []
     if metrics.get("goodput_mbps") is not None:
         words.append(f"{metrics['goodput_mbps']:.2f} Mbit/s")
+    if metrics.get("share") is not None:
+        others = ", ".join(f"{rate:.2f}" for rate in metrics["beside_mbps"])
+        words.append(f"{metrics['rate_mbps']:.2f} Mbit/s beside {others}")
     delay = metrics.get("frame_delay_ms")
     if delay:
         words.append(f"frame delay p50 {delay['p50']:.0f} p99 {delay['p99']:.0f} ms")

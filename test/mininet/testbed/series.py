@@ -44,4 +44,5 @@ def describe(setup: experiment.Setup) -> str:
     loss = f"{setup.scenario.loss1:g} % loss"
     if setup.scenario.loss1ge is not None:
         loss = "bursty loss"
-    return f"{setup.app.label}, {loss}, {setup.assist}, seed {setup.seed}"
+    beside = "".join(f" beside {app.stack}" for app in setup.beside)
+    return f"{setup.app.label}{beside}, {loss}, {setup.assist}, seed {setup.seed}"

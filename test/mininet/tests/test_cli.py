@@ -76,6 +76,8 @@ def test_a_controller_that_a_stack_lacks_is_named_with_what_it_has(capsys):
         ["--seeds", "0", "goodput"],
         ["--rt", "100", "goodput"],
         ["--qdisc", "cake", "goodput"],
+        ["--beside", "quinn", "rtc"],
+        ["--beside", "quinn", "--fec", "2", "3", "goodput"],
         ["--pep", "goodput"],
         ["--fec", "3", "2", "goodput"],
         ["--fec", "2", "goodput"],

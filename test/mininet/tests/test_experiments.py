@@ -310,6 +310,24 @@ def test_a_browser_leaves_nothing_behind(tmp_path):
     expect_nothing_left(invocation)
 
 
+def test_every_published_experiment_runs_in_its_smallest_form(tmp_path):
+    command = [RUN.with_name("study.py"), "--size", "smallest", "--out", tmp_path]
+    first = subprocess.run(command, capture_output=True, text=True)
+    assert first.returncode == 0, first.stderr
+    names = [path.stem for path in (RUN.parent / "experiments").glob("*.toml")]
+    index = (tmp_path / "index.html").read_text()
+    for name in names:
+        document = json.loads((tmp_path / name / "smallest/result.json").read_text())
+        assert document["runs"]
+        assert not document["failures"]
+        assert any(table["rows"] for table in document["tables"]), name
+        assert f"{name}/smallest/report.html" in index
+    # What is done is done.
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 0
+    assert "[1/" not in again.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupted_it_leaves_nothing_behind(number, tmp_path):
     invocation = Invocation(tmp_path, *TRAIN, "--pemi", "goodput", "--bytes", "50MB")

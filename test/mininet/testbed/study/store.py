@@ -39,6 +39,7 @@ class Store:
         what = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
         what |= {"programs": programs, "scenario": setup.scenario.to_json()}
         what["app"] = dataclasses.asdict(setup.app)
+        what["beside"] = [dataclasses.asdict(app) for app in setup.beside]
         text = json.dumps(what, sort_keys=True, default=str)
         return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
