@@ -97,7 +97,7 @@ lint: setup ## formatting and static checks of everything
 	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
 
 bench: ## speed of engine, quACK and a whole router, as JSON (as root)
-	@$(MAKE) --silent build >&2
+	@$(MAKE) --silent build-core >&2
 	@$(PYTHON) test/bench/run.py
 
 PORTABLE := package/portable

@@ -11,7 +11,7 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig};
 
 use crate::options::{Cc, TransportOptions};
-use crate::output::print_json;
+use crate::output::{print_json, print_sender};
 use crate::{HOST, program, socket, tls};
 
 /// Options of quinn's servers and clients.
@@ -129,7 +129,10 @@ where
                     Ok((connection, _)) => connection,
                     Err(connecting) => connecting.await?,
                 };
-                handle(connection).await
+                let served = handle(connection.clone()).await;
+                let path = connection.stats().path;
+                print_sender(path.sent_packets, path.lost_packets, None)?;
+                served
             };
             if let Err(error) = served.await {
                 eprintln!("{peer}: {error:#}");

@@ -18,6 +18,14 @@ pub fn print_json(value: &impl Serialize, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
+/// Prints what a server's connection sent, once it is over: how many packets, how many
+/// it took for lost, and, if the stack tells, how many of these were acknowledged after
+/// all (`spurious`).
+pub fn print_sender(packets: u64, lost: u64, spurious: Option<u64>) -> Result<()> {
+    let sender = serde_json::json!({"packets": packets, "lost": lost, "spurious": spurious});
+    print_json(&serde_json::json!({"sender": sender}), None)
+}
+
 /// To microseconds: what finer digits say is noise.
 pub fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tempfile
 import time
@@ -157,6 +158,7 @@ class _Experiment:
             "bytes": setup.app.bytes,
             "beside": [app.stack for app in setup.beside],
             "metrics": metrics,
+            "sender": sender(server.output()),
             "inference": self._score(links),
             "router": router,
             "links": totals,
@@ -266,6 +268,19 @@ class _Experiment:
             return None
         packets = scoring.read_truth(truth, "ab", PORT)
         return scoring.score(packets, self._setup.scenario.rtt_ms)
+
+
+def sender(said: str) -> dict[str, int | None] | None:
+    """What a server of ours printed of its connections, together; None if it is none."""
+    lines = (line for line in said.splitlines() if line.startswith("{"))
+    told = [line["sender"] for line in map(json.loads, lines) if "sender" in line]
+    if not told:
+        return None
+    found: dict[str, int | None] = {}
+    for name in ("packets", "lost", "spurious"):
+        values = [one[name] for one in told]
+        found[name] = None if None in values else sum(values)
+    return found
 
 
 def wait_for_listener(server: Child, port: int) -> None:

@@ -208,6 +208,15 @@ def test_tables_are_medians_beside_what_was_published(folder):
     assert line["published"] == "4 → 8 (2.00)"
 
 
+def test_rows_are_in_the_order_of_their_numbers(folder):
+    text = TEXT.replace("loss1 = [0, 1]", "loss1 = [2, 0.5, 10]")
+    (folder / "one.toml").write_text(text.replace('["1MB", "5MB"]', '["5MB", "10MB"]'))
+    one = plan.read(folder, "one", "full")
+    records = [(point, run_of(point.setup)) for point in one.points if point.setup.assist == "off"]
+    found = [tuple(row.values.values()) for row in figures.rows(one.tables[0], records)]
+    assert found == [(loss, size) for loss in (0.5, 2, 10) for size in ("5MB", "10MB")]
+
+
 def test_bars_are_held_against_every_row_they_are_meant_for(folder):
     one = plan.read(folder, "one", "full")
     records = [(point, run_of(point.setup)) for point in one.points]

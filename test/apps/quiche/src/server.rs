@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use linkem::sched;
 use pemi_apps::options::ServerOptions;
-use pemi_apps::output::print_json;
+use pemi_apps::output::{print_json, print_sender};
 use pemi_apps::socket;
 use quiche::{Config, Header, Type};
 
@@ -56,10 +56,15 @@ pub fn serve<S: Side>(
                 let _ = link.connection.close(true, 1, format!("{error:#}").as_bytes());
                 let _ = link.send(&socket);
             }
-            if link.connection.is_closed()
-                && let Some(error) = link.error()
-            {
-                eprintln!("{peer}: {error:#}");
+            if link.connection.is_closed() {
+                if let Some(error) = link.error() {
+                    eprintln!("{peer}: {error:#}");
+                }
+                let sent = link.connection.stats();
+                let spurious = Some(sent.spurious_lost as u64);
+                if let Err(error) = print_sender(sent.sent as u64, sent.lost as u64, spurious) {
+                    eprintln!("{error:#}");
+                }
             }
             !link.connection.is_closed()
         });

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..result import Run
@@ -46,7 +46,7 @@ class Verdict:
 
 
 def rows(table: Table, records: Iterable[Record]) -> list[Row]:
-    """In the order in which the experiment names them."""
+    """Numbers in their order, everything else in that of the experiment."""
     grouped: dict[tuple, dict[str, list[float]]] = {}
     for point, run in records:
         if not matches(point.values, table.where) or point.values["assist"] not in table.columns:
@@ -57,11 +57,21 @@ def rows(table: Table, records: Iterable[Record]) -> list[Row]:
         key = tuple(point.values.get(name) for name in table.rows)
         grouped.setdefault(key, {}).setdefault(str(point.values["assist"]), []).append(value)
     found = []
-    for key, columns in grouped.items():
+    orders = [_order([key[axis] for key in grouped]) for axis in range(len(table.rows))]
+    for key in sorted(
+        grouped, key=lambda key: [of(value) for of, value in zip(orders, key, strict=True)]
+    ):
+        columns = grouped[key]
         values = dict(zip(table.rows, key, strict=True))
         figures = {name: Figure(tuple(columns[name])) for name in table.columns if name in columns}
         found.append(Row(values, figures, _published(table, values)))
     return found
+
+
+def _order(values: list[object]) -> Callable[[object], float]:
+    if all(isinstance(value, (int, float)) for value in values):
+        return lambda value: value
+    return list(dict.fromkeys(values)).index
 
 
 def look_up(run: Run, path: str) -> object:

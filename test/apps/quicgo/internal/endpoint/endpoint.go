@@ -43,6 +43,9 @@ func Serve(ctx context.Context, socket net.PacketConn, config *quic.Config, hand
 	}
 	transport := &quic.Transport{Conn: socket}
 	defer transport.Close()
+	var sent losses
+	config = config.Clone()
+	config.Tracer = sent.trace
 	tls := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{alpn}}
 	listener, err := transport.Listen(tls, config)
 	if err != nil {
@@ -53,7 +56,8 @@ func Serve(ctx context.Context, socket net.PacketConn, config *quic.Config, hand
 	for {
 		connection, err := listener.Accept(ctx)
 		if ctx.Err() != nil {
-			return nil
+			handlers.Wait()
+			return sent.print()
 		}
 		if err != nil {
 			return err
@@ -62,6 +66,7 @@ func Serve(ctx context.Context, socket net.PacketConn, config *quic.Config, hand
 		handlers.Go(func() {
 			defer stop()
 			err := handle(ctx, connection)
+			sent.packets.Add(connection.ConnectionStats().PacketsSent)
 			var closed *quic.ApplicationError
 			if err == nil || errors.As(err, &closed) && closed.ErrorCode == 0 {
 				return
