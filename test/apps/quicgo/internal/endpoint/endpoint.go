@@ -44,10 +44,13 @@ func Serve(ctx context.Context, socket net.PacketConn, config *quic.Config, hand
 	transport := &quic.Transport{Conn: socket}
 	defer transport.Close()
 	var sent losses
-	config = config.Clone()
-	config.Tracer = sent.trace
+	traced := &quic.Config{}
+	if config != nil {
+		traced = config.Clone()
+	}
+	traced.Tracer = sent.trace
 	tls := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{alpn}}
-	listener, err := transport.Listen(tls, config)
+	listener, err := transport.Listen(tls, traced)
 	if err != nil {
 		return err
 	}
