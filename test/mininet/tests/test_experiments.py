@@ -155,11 +155,13 @@ def test_a_wan_by_traces_has_their_rate(tmp_path):
     assert run["metrics"]["goodput_mbps"] > 15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Fetch(App):
-    """A download over plain TCP with Python's own server."""
+    """A download over plain TCP from a server that serves its client only."""
 
-    def server(self, directory, address, rt):
+    folder: str
+
+    def server(self, place):
         program = """
 import functools, http.server, socket, sys
 class Server(http.server.ThreadingHTTPServer):
@@ -174,12 +176,12 @@ class Server(http.server.ThreadingHTTPServer):
 handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[3])
 Server((sys.argv[1], int(sys.argv[2])), handler).serve_forever()
 """
-        ip, port = address.rsplit(":", 1)
+        ip, port = place.address.rsplit(":", 1)
         client = ADDRESSES[6 if ":" in ip else 4][0]
-        options = (ip.strip("[]"), port, *self.client_options, client)
+        options = (ip.strip("[]"), port, self.folder, client)
         return [sys.executable, "-c", program, *options]
 
-    def client(self, directory, address, rt, result):
+    def client(self, place):
         program = """
 import json, sys, time, urllib.request
 began = time.monotonic()
@@ -187,13 +189,22 @@ size = len(urllib.request.urlopen(sys.argv[1]).read())
 seconds = time.monotonic() - began
 json.dump({"bytes": size, "goodput_mbps": size * 8e-6 / seconds}, open(sys.argv[2], "w"))
 """
-        return [sys.executable, "-c", program, f"http://{address}/file", str(result)]
+        return [sys.executable, "-c", program, f"http://{place.address}/file", str(place.result)]
 
 
 def test_a_split_helps_tcp_in_both_families(tmp_path):
     size = 3_000_000
     (tmp_path / "file").write_bytes(bytes(size))
-    app = Fetch("fetch", "tcp", "", (str(tmp_path),), "cubic", 120, "fetch", bytes=size)
+    app = Fetch(
+        name="fetch",
+        stack="tcp",
+        cc="cubic",
+        label="fetch",
+        timeout_s=120,
+        programs=(),
+        bytes=size,
+        folder=str(tmp_path),
+    )
 
     def fetch(assist, ipv6=False):
         scenario = Scenario.from_preset("train", ipv6=ipv6)
