@@ -12,6 +12,9 @@ from .packets import LINKS, POINTS, Crossings
 from .process import NotReady
 from .scoring import Packet as Crossing
 
+# Links and captures are late by less than this.
+_ABOUT_US = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
@@ -67,34 +70,50 @@ def crossings(seen: dict[tuple[str, str], list[Sighting]]) -> Crossings:
 
 
 def _link(sent: list[Sighting], came: list[Sighting]) -> list[Crossing]:
-    arrivals: dict[str, list[float]] = defaultdict(list)
-    for sighting in came:
-        arrivals[sighting.digest].append(sighting.us)
-    transmissions: dict[str, list[Sighting]] = defaultdict(list)
-    for sighting in sent:
-        transmissions[sighting.digest].append(sighting)
-    once = [
-        arrivals[digest][0] - own[0].us
-        for digest, own in transmissions.items()
-        if len(own) == len(arrivals[digest]) == 1
-    ]
-    usual_us = statistics.median(once) if once else 0.0
+    """A link keeps the order, so what came was sent behind what came before it; of
+    several transmissions of the same bytes there, it is the first that would have taken
+    about the usual time. A packet and its copy right behind it cannot be told apart."""
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, sighting in enumerate(sent):
+        places[sighting.digest].append(place)
+    usual_us = _usual_us(sent, came)
     out: dict[int, float] = {}
-    for digest, own in transmissions.items():
-        left = list(own)
-        for us in arrivals[digest]:
-            # Of several transmissions with the same bytes, that which would take the
-            # usual time: a link keeps the order.
-            nearest = min(left, key=lambda one: abs(us - one.us - usual_us), default=None)
-            if nearest is not None:
-                out[id(nearest)] = us
-                left.remove(nearest)
+    last = -1
+    for sighting in came:
+        waiting = [place for place in places[sighting.digest] if place > last]
+        if waiting:
+            about = (
+                place
+                for place in waiting
+                if abs(sighting.us - sent[place].us - usual_us) <= _ABOUT_US
+            )
+            last = next(about, waiting[0])
+            out[last] = sighting.us
     return [
         Crossing(
-            one.us, one.length, one.digest, "ok" if id(one) in out else "lost", out.get(id(one))
+            us=one.us,
+            length=one.length,
+            digest=one.digest,
+            fate="ok" if place in out else "lost",
+            out_us=out.get(place),
         )
-        for one in sent
+        for place, one in enumerate(sent)
     ]
+
+
+def _usual_us(sent: list[Sighting], came: list[Sighting]) -> float:
+    """How long the link took for what crossed it once."""
+    begun: dict[str, list[float]] = defaultdict(list)
+    ended: dict[str, list[float]] = defaultdict(list)
+    for times, sightings in ((begun, sent), (ended, came)):
+        for sighting in sightings:
+            times[sighting.digest].append(sighting.us)
+    once = [
+        ended[digest][0] - times[0]
+        for digest, times in begun.items()
+        if len(times) == len(ended[digest]) == 1
+    ]
+    return statistics.median(once) if once else 0.0
 
 
 def disagreements(logs: Crossings, captured: Crossings) -> list[str]:
