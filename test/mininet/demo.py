@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import os
-import platform
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from testbed import apps, demodata, interruption, page, result, scoring, series, table, timeline
-from testbed.experiment import Programs, Setup
-from testbed.process import ExperimentError, NotReady
+from testbed import apps, demodata, page, program, result, scoring, series, table, timeline
+from testbed.experiment import Setup
 from testbed.scenario import Scenario
 
 FULL = {"sizes": (1_000_000, 5_000_000, 20_000_000), "seconds": 20, "seeds": 3}
@@ -32,28 +27,21 @@ def main() -> int:
     options = parser.parse_args()
     size = QUICK if options.quick else FULL
     seeds = options.seeds or size["seeds"]
-    interruption.watch()
-    try:
-        with tempfile.TemporaryDirectory(prefix="pemi-demo-") as logs:
-            results = series.run_all(plan(size, seeds), keep=Path(logs))
-            shown = shown_download(Path(logs))
-        document = {
-            "made": made(seeds),
-            **{"results": result.document(results)["results"]},
-            "timeline": shown,
-        }
-    except NotReady as error:
-        print(f"demo: error: {error}", file=sys.stderr)
-        return 2
-    except ExperimentError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt as error:
-        print(f"demo: stopped by {error}; everything is cleaned up", file=sys.stderr)
-        return 130
-    result.write_json(options.out / "demo.json", document)
-    result.write_text(options.out / "demo.html", page.render(document))
-    report(document, options.out)
+    return program.exit_code("demo", lambda: _demo(size, seeds, options.out))
+
+
+def _demo(size: dict, seeds: int, out: Path) -> int:
+    with tempfile.TemporaryDirectory(prefix="pemi-demo-") as logs:
+        results = series.run_all(plan(size, seeds), keep=Path(logs))
+        shown = shown_download(Path(logs))
+    document = {
+        "made": {**program.made(), "seeds": seeds},
+        "results": result.document(results)["results"],
+        "timeline": shown,
+    }
+    result.write_json(out / "demo.json", document)
+    result.write_text(out / "demo.html", page.render(document))
+    report(document, out)
     return 0
 
 
@@ -81,19 +69,6 @@ def shown_download(logs: Path) -> dict:
         packets = scoring.read_truth(directory / "wifi.csv", "ab", apps.PORT)
         lines[kind] = timeline.build(packets, timeline.read_events(directory / "events.jsonl"))
     return {"bytes": SHOWN_BYTES, "seed": SHOWN_SEED, **lines}
-
-
-def made(seeds: int) -> dict[str, object]:
-    """Where the figures come from."""
-    version = subprocess.run(
-        [Programs().pemi, "--version"], capture_output=True, text=True, timeout=10
-    ).stdout.split()
-    return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-        "machine": f"{os.cpu_count()} cores {platform.machine()}, Linux {platform.release()}",
-        "version": version[-1] if version else "unknown",
-        "seeds": seeds,
-    }
 
 
 def report(document: dict, out: Path) -> None:

@@ -5,24 +5,16 @@ from __future__ import annotations
 
 import sys
 
-from testbed import cli, interruption, result, series
-from testbed.process import ExperimentError, NotReady
+from testbed import cli, program, result, series
 
 
 def main() -> int:
     plan = cli.parse()
-    interruption.watch()
-    try:
-        results = series.run_all(plan.setups, keep=plan.keep)
-    except NotReady as error:
-        print(f"run.py: error: {error}", file=sys.stderr)
-        return 2
-    except ExperimentError as error:
-        print(f"run.py: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt as error:
-        print(f"run.py: stopped by {error}; everything is cleaned up", file=sys.stderr)
-        return 130
+    return program.exit_code("run.py", lambda: _run(plan))
+
+
+def _run(plan: cli.Plan) -> int:
+    results = series.run_all(plan.setups, keep=plan.keep)
     if plan.json is not None:
         result.write_json(plan.json, result.document(results))
     return 0

@@ -4,17 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import os
-import platform
-import subprocess
 import sys
 from html import escape
 from pathlib import Path
 
-from testbed import html, interruption, result
-from testbed.experiment import Programs
-from testbed.process import ExperimentError, NotReady
+from testbed import html, program, result
 from testbed.study import carry, plan, report
 from testbed.study.store import Store
 
@@ -33,24 +27,14 @@ def main() -> int:
         for one in plans:
             print(f"{one.name:20} {len(one.points):4} runs  {one.title}")
         return 0
-    interruption.watch()
-    try:
-        for one in plans:
-            carry.check(one)
-        sound = [_experiment(one, options.out) for one in plans]
-    except NotReady as error:
-        print(f"study.py: error: {error}", file=sys.stderr)
-        return 2
-    except ExperimentError as error:
-        print(f"study.py: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt as error:
-        print(
-            f"study.py: stopped by {error}; everything is cleaned up, and the same command goes on "
-            "with the runs that are missing",
-            file=sys.stderr,
-        )
-        return 130
+    more = ", and the same command goes on with the runs that are missing"
+    return program.exit_code("study.py", lambda: _study(plans, options.out), more)
+
+
+def _study(plans: list[plan.Plan], out: Path) -> int:
+    for one in plans:
+        carry.check(one)
+    sound = [_experiment(one, out) for one in plans]
     return 0 if all(sound) else 1
 
 
@@ -70,7 +54,7 @@ def _experiment(one: plan.Plan, out: Path) -> bool:
         one, Store(out / one.name / "runs"), lambda line: print(line, file=sys.stderr)
     )
     folder = out / one.name / one.size
-    about = _made()
+    about = program.made()
     result.write_json(folder / "result.json", report.document(one, records, failures, about))
     result.write_text(folder / "report.html", report.page(one, records, failures, about))
     _index(out)
@@ -96,17 +80,6 @@ def _index(out: Path) -> None:
         out / "index.html",
         html.document("Experiments", f"<h1>Experiments</h1>\n<ul>{body}</ul>"),
     )
-
-
-def _made() -> dict[str, str]:
-    version = subprocess.run(
-        [Programs().pemi, "--version"], capture_output=True, text=True, timeout=10
-    ).stdout.split()
-    return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-        "machine": f"{os.cpu_count()} cores {platform.machine()}, Linux {platform.release()}",
-        "version": version[-1] if version else "unknown",
-    }
 
 
 if __name__ == "__main__":
