@@ -47,12 +47,13 @@ demo: build-core ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=
 figure: ## draw the README's figure from out/demo.json
 	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
 
-STUDY = $(PYTHON) $(MININET)/study.py --size $(if $(SMALLEST),smallest,$(if $(QUICK),quick,full))
+STUDY = $(PYTHON) $(MININET)/study.py --size $(if $(SMALLEST),smallest,$(if $(QUICK),quick,full)) \
+	$(if $(SEEDS),--seeds $(SEEDS))
 
-experiment: build ## one published experiment, NAME=pemi-goodput (QUICK=1); goes on where it was
+experiment: build ## one published experiment, NAME=pemi-goodput (QUICK=1, SEEDS=3); goes on where it was
 	$(STUDY) $(or $(NAME),--list)
 
-experiments: build ## all of them, out/experiments/index.html (QUICK=1)
+experiments: build ## all of them, out/experiments/index.html (QUICK=1, SEEDS=3)
 	$(STUDY)
 
 SIM := test/target/release/sim

@@ -19,7 +19,7 @@ def main() -> int:
     options = _options()
     try:
         chosen = options.name or plan.names(FOLDER)
-        plans = [plan.read(FOLDER, name, options.size) for name in chosen]
+        plans = [plan.read(FOLDER, name, options.size, options.seeds) for name in chosen]
     except plan.PlanError as error:
         print(f"study.py: error: {error}", file=sys.stderr)
         return 2
@@ -42,6 +42,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="study.py", description=__doc__)
     parser.add_argument("name", nargs="*", help="experiments; none: all of them")
     parser.add_argument("--size", choices=plan.SIZES, default="full", help="how many runs")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="repeats of each run, instead of the size's own"
+    )
     parser.add_argument("--list", action="store_true", help="say what there is and end")
     parser.add_argument(
         "--out", type=Path, default=Path("out/experiments"), help="where runs and reports go"

@@ -90,8 +90,8 @@ def names(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.toml"))
 
 
-def read(folder: Path, name: str, size: str) -> Plan:
-    """Reads and checks one; errors are for a person."""
+def read(folder: Path, name: str, size: str, seeds: int | None = None) -> Plan:
+    """Reads and checks one; errors are for a person. `seeds` stands in for its own number."""
     path = folder / f"{name}.toml"
     try:
         content = tomllib.loads(path.read_text())
@@ -103,7 +103,8 @@ def read(folder: Path, name: str, size: str) -> Plan:
         raise PlanError(f"{path.name}: {error}") from None
     _known(path, "", content)
     changes = dict(content.get(size, {}))
-    seeds = changes.pop("seeds", 1)
+    usual = changes.pop("seeds", 1)
+    seeds = usual if seeds is None else seeds
     points: dict[tuple, Point] = {}
     for index, cells in enumerate(content.get("cells", [])):
         where = f"{path.name}: cells[{index}]"
