@@ -1,0 +1,1 @@
+//! The router: sessions, counting, and when to quACK.

@@ -1,0 +1,1 @@
+//! The sender: its log, and what a quACK says about it.
