@@ -64,6 +64,9 @@ pub struct Hello {
     pub server: IpAddr,
     /// And its UDP port.
     pub server_port: u16,
+    /// How many packets of this session quACKs have shown to be missing, modulo
+    /// 65,536: for the router's statistics, nothing else.
+    pub losses: u16,
 }
 
 /// Why a router will not.
@@ -214,7 +217,9 @@ impl<'a> Message<'a> {
                 let (mode, value) = hello.interval.to_wire();
                 out.extend_from_slice(&hello.cookie.to_be_bytes());
                 out.extend_from_slice(&[mode, 0]);
-                for number in [value, hello.offset, hello.client_port, hello.server_port, 0] {
+                for number in
+                    [value, hello.offset, hello.client_port, hello.server_port, hello.losses]
+                {
                     out.extend_from_slice(&number.to_be_bytes());
                 }
                 let server = match hello.server {
@@ -359,7 +364,7 @@ fn hello(token: Token, own: [u8; 2], body: &[u8]) -> Result<Hello, MessageError>
     let width = Width::from_bytes(usize::from(own[0])).ok_or(MessageError::Field("width"))?;
     let threshold = NonZeroU8::new(own[1]).ok_or(MessageError::Field("threshold"))?;
     let interval = Interval::from_wire(fields[8], short(10))?;
-    if fields[9] != 0 || short(18) != 0 {
+    if fields[9] != 0 {
         return Err(MessageError::Field("reserved"));
     }
     Ok(Hello {
@@ -372,6 +377,7 @@ fn hello(token: Token, own: [u8; 2], body: &[u8]) -> Result<Hello, MessageError>
         client_port: short(14),
         server: Ipv6Addr::from(*server).to_canonical(),
         server_port: short(16),
+        losses: short(18),
     })
 }
 
@@ -397,6 +403,7 @@ mod tests {
             client_port: 0x2122,
             server: Ipv4Addr::new(192, 0, 2, 1).into(),
             server_port: 443,
+            losses: 0x3132,
         }
     }
 
@@ -437,7 +444,7 @@ mod tests {
         let mut expected = Vec::from([1, 1, 4, 8]);
         expected.extend(token);
         expected.extend([0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18]);
-        expected.extend([1, 0, 0, 2, 0, 1, 0x21, 0x22, 1, 187, 0, 0]);
+        expected.extend([1, 0, 0, 2, 0, 1, 0x21, 0x22, 1, 187, 0x31, 0x32]);
         expected.extend([0; 10]);
         expected.extend([255, 255, 192, 0, 2, 1]);
         assert_eq!(bytes(Message::Hello(hello())), expected);
@@ -501,7 +508,6 @@ mod tests {
         assert_eq!(error(hello, 23, 0), MessageError::Field("interval"));
         assert_eq!(error(hello, 20, 4), MessageError::Field("interval"));
         assert_eq!(error(hello, 21, 1), MessageError::Field("reserved"));
-        assert_eq!(error(hello, 30, 1), MessageError::Field("reserved"));
         let accept = Message::Accept {
             token: TOKEN,
             interval: Interval::Adaptive,
