@@ -82,6 +82,19 @@ def headline(run: Run) -> str:
     return ", ".join(words)
 
 
+def lateness_us(run: Run) -> int:
+    """How late the emulated links were, 99th percentile of the worst of them: what they did to
+    the packets beside what was asked for."""
+    return max(
+        (
+            direction["lateness_us"]["p99"]
+            for hop in (run["links"] or {}).values()
+            for direction in hop.values()
+        ),
+        default=0,
+    )
+
+
 def own_drops(run: Run) -> int:
     """Packets the emulator lost for want of time: if there are any, the run tells nothing."""
     return sum(

@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from .. import experiment, interruption
 from ..process import ExperimentError
 from ..progress import Progress
-from ..result import Run, headline, own_drops
+from ..result import Run, headline, lateness_us, own_drops
 from ..series import describe, require_root
 from .plan import Plan, Point
 from .store import Store
 
 # A run in which the emulator itself lost packets tells nothing; the machine was busy.
 _TRIES = 3
+# Nor does one in which packets came later than they should by more than a round trip of a Wi-Fi
+# hop, where the order of events is what a helper judges by. On a quiet machine it is a tenth.
+LATE_US = 2000
+
+
+def disturbed(run: Run) -> bool:
+    """Whether something else kept the machine too busy for this run to be trusted."""
+    return lateness_us(run) > LATE_US
 
 
 @dataclass(frozen=True)
@@ -40,10 +48,12 @@ def carry_out(
     # One run may stand in several places, as that without loss does.
     setups = dict.fromkeys(point.setup for point in plan.points)
     done = {setup: run for setup in setups if (run := store.get(setup)) is not None}
-    missing = [point for point in plan.points if point.setup not in done]
+    missing = [
+        point for point in plan.points if point.setup not in done or disturbed(done[point.setup])
+    ]
     missing = list({point.setup: point for point in missing}.values())
     if done:
-        say(f"{plan.name}: {len(done)} of {len(setups)} runs are there already")
+        say(f"{plan.name}: {len(setups) - len(missing)} of {len(setups)} runs are there already")
     failures = []
     progress = Progress([point.setup.expected_s for point in missing])
     try:
@@ -51,7 +61,7 @@ def carry_out(
             interruption.check()
             progress.begin(f"{plan.name}: {describe(point.setup)}")
             try:
-                run = _run(point, progress)
+                run = _run(point, done.get(point.setup), progress)
             except ExperimentError as error:
                 failures.append(Failure(point, str(error)))
                 progress.end(f"FAILED: {str(error).splitlines()[0]}")
@@ -65,12 +75,19 @@ def carry_out(
     return records, failures
 
 
-def _run(point: Point, progress: Progress) -> Run:
+def _run(point: Point, best: Run | None, progress: Progress) -> Run:
+    """The first run that nothing disturbed, else the one that was disturbed least."""
     for _ in range(_TRIES):
         run = experiment.run(point.setup, tick=progress.tick)
-        if not own_drops(run):
-            return run
-    raise ExperimentError(
-        f"the link emulator dropped {own_drops(run)} packets of its own accord in each of "
-        f"{_TRIES} tries: this machine is too busy or too slow for it"
-    )
+        if own_drops(run):
+            continue
+        if best is None or lateness_us(run) < lateness_us(best):
+            best = run
+        if not disturbed(best):
+            break
+    if best is None:
+        raise ExperimentError(
+            f"the link emulator dropped {own_drops(run)} packets of its own accord in each of "
+            f"{_TRIES} tries: this machine is too busy or too slow for it"
+        )
+    return best

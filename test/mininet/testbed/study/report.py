@@ -9,7 +9,7 @@ from html import escape
 
 from .. import html
 from .. import table as text_table
-from .carry import Failure
+from .carry import LATE_US, Failure, disturbed
 from .figures import Record, Row, Verdict, judge, ratio, rows
 from .plan import LOSSLESS, Plan, Table
 from .plots import number, plots
@@ -82,6 +82,7 @@ def document(
             {"values": point.values, "command": list(point.command), "run": run}
             for point, run in records
         ],
+        "disturbed": sum(disturbed(run) for _, run in records),
         "failures": [_failure(failure) for failure in failures],
     }
 
@@ -93,7 +94,7 @@ def text(plan: Plan, records: Sequence[Record]) -> str:
         parts.append(f"\n{table.title} ({table.unit})\n")
         parts.append(text_table.text(head(table), cells(table, found)))
         parts += [f"  {_verdict(verdict)}" for verdict in verdicts]
-    return "\n".join(parts)
+    return "\n".join([*parts, *filter(None, [_disturbed(records)])])
 
 
 def head(table: Table) -> list[str]:
@@ -167,4 +168,18 @@ def _footer(plan: Plan, records: Sequence[Record], made: dict) -> str:
         f"{len(records)} runs, size {plan.size}, made {made['date']} on {made['machine']}, PEMI "
         f"{made['version']}. Each run with its command line is in result.json beside this page"
     )
-    return f"<footer>{escape(words)}; the first: <code>{escape(example)}</code></footer>"
+    late = _disturbed(records)
+    return (
+        f"<footer>{escape(words)}; the first: <code>{escape(example)}</code>"
+        f"{escape(f'. {late}' if late else '')}</footer>"
+    )
+
+
+def _disturbed(records: Sequence[Record]) -> str:
+    late = sum(disturbed(run) for _, run in records)
+    if not late:
+        return ""
+    return (
+        f"In {late} of {len(records)} runs the links were more than {LATE_US / 1000:g} ms late at "
+        "the 99th percentile, in the best of several tries: something else kept the machine busy"
+    )
