@@ -12,7 +12,7 @@ use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TokioRuntime, 
 
 use crate::options::{Cc, TransportOptions};
 use crate::output::{print_json, print_sender};
-use crate::{HOST, program, socket, tls};
+use crate::{HOST, IDLE, program, socket, tls};
 
 /// Options of quinn's servers and clients.
 #[derive(Clone, Debug, clap::Args)]
@@ -35,6 +35,7 @@ impl QuinnOptions {
             Cc::Bbr => Arc::new(BbrConfig::default()),
         };
         transport.congestion_controller_factory(cc).enable_segmentation_offload(self.gso);
+        transport.max_idle_timeout(Some(IDLE.try_into()?));
         if let Some(mtu) = self.common.mtu {
             transport.initial_mtu(mtu).min_mtu(mtu).mtu_discovery_config(None);
         }

@@ -23,3 +23,7 @@ pub mod video;
 pub const ALPN: &[u8] = b"pemi-test";
 /// The name that clients ask for.
 pub const HOST: &str = "pemi-test";
+/// How long a connection without any packet lives, of all stacks. Stacks give up after 30 s;
+/// but bursts of loss that are counted in packets outlast a sender in backoff for longer, and a
+/// connection that died gives no figure.
+pub const IDLE: std::time::Duration = std::time::Duration::from_secs(120);

@@ -5,12 +5,11 @@ use boring::pkey::PKey;
 use boring::ssl::{SslContextBuilder, SslMethod};
 use boring::x509::X509;
 use pemi_apps::options::{Cc, TransportOptions};
-use pemi_apps::{ALPN, HOST};
+use pemi_apps::{ALPN, HOST, IDLE};
 use quiche::{Config, CongestionControlAlgorithm};
 
 /// The UDP payload of quiche's example programs, which look for no larger one.
 const DATAGRAM_BYTES: u16 = 1350;
-const IDLE_MS: u64 = 30_000;
 /// Where flow control begins; quiche enlarges the windows by itself.
 const WINDOW_BYTES: u64 = 10_000_000;
 const STREAM_WINDOW_BYTES: u64 = 1_000_000;
@@ -41,7 +40,7 @@ fn common(mut config: Config, options: &TransportOptions) -> Result<Config> {
         Cc::Bbr => CongestionControlAlgorithm::Bbr2Gcongestion,
     });
     config.set_max_send_udp_payload_size(options.mtu.unwrap_or(DATAGRAM_BYTES).into());
-    config.set_max_idle_timeout(IDLE_MS);
+    config.set_max_idle_timeout(IDLE.as_millis() as u64);
     config.set_initial_max_data(WINDOW_BYTES);
     config.set_initial_max_stream_data_bidi_local(STREAM_WINDOW_BYTES);
     config.set_initial_max_stream_data_bidi_remote(STREAM_WINDOW_BYTES);

@@ -5,6 +5,7 @@ package endpoint
 import (
 	"flag"
 	"os"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -27,6 +28,9 @@ func (t *Transport) Register(flags *flag.FlagSet) {
 	flags.IntVar(&t.rt, "rt", 0, "SCHED_FIFO `priority`; 0: none")
 }
 
+// As long as that of the other stacks, IDLE of ../../../src/lib.rs, which says why.
+const idle = 120 * time.Second
+
 // Config is quic-go's; what is not set here has quic-go's default. It also does what
 // concerns the whole process, so it comes before everything else.
 func (t *Transport) Config() (*quic.Config, error) {
@@ -48,6 +52,7 @@ func (t *Transport) Config() (*quic.Config, error) {
 	// No link here marks packets, so there is nothing to be had from asking for it.
 	os.Setenv("QUIC_GO_DISABLE_ECN", "true")
 	return &quic.Config{
+		MaxIdleTimeout:          idle,
 		InitialPacketSize:       uint16(t.mtu),
 		DisablePathMTUDiscovery: t.mtu != 0,
 	}, nil
