@@ -98,11 +98,12 @@ impl Conceal {
     }
 
     /// Nothing more to wait for but one last reply: it comes at its own time,
-    /// which keeps the sender's samples of the rate true.
-    pub fn end_with_next_reply(&mut self, now: Time) {
+    /// which keeps the sender's samples of the rate true. `last_due` is when the
+    /// last one that packets on the hop can cause is due: after it there is none.
+    pub fn end_with_next_reply(&mut self, now: Time, last_due: Time) {
         if self.active() {
             self.ending = true;
-            self.deadline = Some(self.latest.min(now + LAST_REPLY_WAIT));
+            self.deadline = Some(self.latest.min(now + LAST_REPLY_WAIT).min(last_due.max(now)));
         }
     }
 
@@ -151,10 +152,14 @@ mod tests {
         assert_eq!(c.deadline(), Some(at(20)));
         assert!(!c.extend(at(19), at(90), 60 * MS));
         assert_eq!(c.deadline(), Some(at(60)), "the cap counts from the first");
-        c.end_with_next_reply(at(30));
+        c.end_with_next_reply(at(30), at(90));
         assert_eq!((c.ending(), c.deadline()), (true, Some(at(35))));
-        c.end_with_next_reply(at(58));
+        c.end_with_next_reply(at(58), at(90));
         assert_eq!(c.deadline(), Some(at(60)));
+        c.end_with_next_reply(at(40), at(42));
+        assert_eq!(c.deadline(), Some(at(42)), "no later reply is to come");
+        c.end_with_next_reply(at(40), at(20));
+        assert_eq!(c.deadline(), Some(at(40)));
     }
 
     #[test]

@@ -264,11 +264,17 @@ impl Flow {
         if gave_up && self.refill.gaps.is_empty() {
             self.refill.forget_resends();
             if self.conceal.held() > 0 && cx.config.has(Rule::NextReply) {
-                self.conceal.end_with_next_reply(now);
+                self.conceal.end_with_next_reply(now, self.last_reply_due());
             } else {
                 self.release(cx, false);
             }
         }
+    }
+
+    /// When the client will have answered what is on the hop, if it answers at once.
+    fn last_reply_due(&self) -> Time {
+        let newest = self.last_down.max(self.refill.last_resend()).unwrap_or(Time::ZERO);
+        newest + self.rtt.get() + self.rtt.margin()
     }
 
     /// Hole after hole and none that fills: they are not this hop's.
@@ -285,7 +291,7 @@ impl Flow {
         self.governor.overflow(cx.now);
         self.refill.clear();
         self.sizes.rebase(size);
-        self.conceal.end_with_next_reply(cx.now);
+        self.conceal.end_with_next_reply(cx.now, self.last_reply_due());
     }
 
     /// What to send again for the gap at `n`; nothing if it is to be given up.
