@@ -51,11 +51,16 @@ func (a *arrivals) take(data []byte, nowNs uint64) error {
 }
 
 func (a *arrivals) result() Result {
-	var arrived, jitter []float64
-	for _, delay := range a.delays {
+	var arrived, atLeast, jitter []float64
+	for number, delay := range a.delays {
 		if delay == nil {
+			// It took at least as long as it was waited for: left out, a call that
+			// broke down would look like a good one.
+			waited := a.request.limit() - a.request.offset(uint32(number))
+			atLeast = append(atLeast, output.Rounded(float64(waited)/1e6))
 			continue
 		}
+		atLeast = append(atLeast, *delay)
 		if len(arrived) > 0 {
 			jitter = append(jitter, output.Rounded(math.Abs(*delay-arrived[len(arrived)-1])))
 		}
@@ -67,7 +72,7 @@ func (a *arrivals) result() Result {
 		Frames:        len(a.delays),
 		FramesLost:    a.missing,
 		FrameBytes:    a.request.FrameBytes,
-		FrameDelayMs:  output.Summarise(arrived),
+		FrameDelayMs:  output.Summarise(atLeast),
 		FrameJitterMs: output.Summarise(jitter),
 		DelaysMs:      a.delays,
 	}
