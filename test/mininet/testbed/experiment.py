@@ -119,6 +119,7 @@ class _Experiment:
         self._setup = setup
         self._logs = logs
         self._tick = tick
+        self._stood_still_s = 0.0
         self._app_rt = max(setup.rt - _APP_RT_BELOW_LINK, 1) if setup.rt else 0
 
     def carry_out(self, stack: contextlib.ExitStack) -> dict:
@@ -162,6 +163,7 @@ class _Experiment:
             "inference": self._score(links),
             "router": router,
             "links": totals,
+            "stood_still_s": round(self._stood_still_s, 3),
             **({"fec": assist.totals()} if isinstance(assist, Fec) else {}),
         }
 
@@ -236,11 +238,14 @@ class _Experiment:
         argv = app.client(place)
         client = stack.enter_context(Child(f"{app.name}-client", topology.client, argv, self._logs))
         rivals.start_clients(stack)
-        began = time.monotonic()
+        began, ran_s = time.monotonic(), 0.0
         to_kill = setup.kill_daemon_after_s if isinstance(assist, Pemi) else None
         while client.exit_code is None:
             interruption.check()
-            ran_s = time.monotonic() - began
+            ran_s, before_s = time.monotonic() - began, ran_s
+            # A machine that is halted as a whole delays no packet in the links, but its
+            # clock goes on, and applications take that for silence.
+            self._stood_still_s = max(self._stood_still_s, ran_s - before_s - _POLL_S)
             for other in (*links.children, server, *rivals.servers, *assist.children):
                 other.check()
             # Shares are of the time in which nobody is done.

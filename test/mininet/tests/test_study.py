@@ -62,7 +62,7 @@ def goodput(setup):
     return {"off": 3.0, "pemi": 8.5}[setup.assist] + setup.seed / 10
 
 
-def run_of(setup, own_drops=0, lateness_us=300):
+def run_of(setup, own_drops=0, lateness_us=300, stood_still_s=0.0):
     direction = {"own_drops": own_drops, "lateness_us": {"p99": lateness_us}}
     return {
         "app": setup.app.name,
@@ -70,6 +70,7 @@ def run_of(setup, own_drops=0, lateness_us=300):
         "metrics": {"goodput_mbps": goodput(setup), "delays_ms": [1.0, None, 4.0]},
         "inference": None,
         "links": {"wifi": {"down": direction, "up": direction}},
+        "stood_still_s": stood_still_s,
     }
 
 
@@ -209,6 +210,14 @@ def test_a_run_with_late_links_is_done_again_and_the_best_one_kept(folder, monke
     records, _ = carry.carry_out(one, Store(folder / "runs"), print)
     assert not any(carry.disturbed(run) for _, run in records)
     assert "late at the" not in report.text(one, records)
+
+
+def test_a_run_in_which_the_machine_was_halted_is_done_again(folder, monkeypatch):
+    one = plan.read(folder, "one", "quick")
+    halted = iter([45.8])
+    ready(monkeypatch, lambda setup, **_: run_of(setup, stood_still_s=next(halted, 0.1)))
+    records, _ = carry.carry_out(one, Store(folder / "runs"), print)
+    assert {run["stood_still_s"] for _, run in records} == {0.1}
 
 
 def test_tables_are_medians_beside_what_was_published(folder):

@@ -18,11 +18,13 @@ _TRIES = 3
 # Nor does one in which packets came later than they should by more than a round trip of a Wi-Fi
 # hop, where the order of events is what a helper judges by. On a quiet machine it is a tenth.
 LATE_US = 2000
+# Nor one in the middle of which nothing ran for as long as this.
+STILL_S = 1.0
 
 
 def disturbed(run: Run) -> bool:
     """Whether something else kept the machine too busy for this run to be trusted."""
-    return lateness_us(run) > LATE_US
+    return lateness_us(run) > LATE_US or run.get("stood_still_s", 0) > STILL_S
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _run(point: Point, best: Run | None, progress: Progress) -> Run:
         run = experiment.run(point.setup, tick=progress.tick)
         if own_drops(run):
             continue
-        if best is None or lateness_us(run) < lateness_us(best):
+        if best is None or not disturbed(run) or lateness_us(run) < lateness_us(best):
             best = run
         if not disturbed(best):
             break

@@ -9,7 +9,7 @@ from html import escape
 
 from .. import html
 from .. import table as text_table
-from .carry import LATE_US, Failure, disturbed
+from .carry import LATE_US, STILL_S, Failure, disturbed
 from .figures import Record, Row, Verdict, judge, ratio, rows
 from .plan import LOSSLESS, Plan, Table
 from .plots import number, plots
@@ -181,5 +181,6 @@ def _disturbed(records: Sequence[Record]) -> str:
         return ""
     return (
         f"In {late} of {len(records)} runs the links were more than {LATE_US / 1000:g} ms late at "
-        "the 99th percentile, in the best of several tries: something else kept the machine busy"
+        f"the 99th percentile, or everything stood still for {STILL_S:g} s, in the best of several "
+        "tries: something else kept the machine busy"
     )
