@@ -7,6 +7,7 @@ mod lab;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::{NonZeroU8, NonZeroU16};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -387,4 +388,40 @@ fn sessions_end_in_good_order() {
     assert!(status.success(), "{log}");
     assert!(!log.contains("starting anew"), "{log}");
     assert!(log.contains("sidekick answers port=5104"), "{log}");
+}
+
+/// The kernel merges what it receives (`rx-gro-list`, on by default on OpenWrt), and here
+/// leaves merged what the client sends so.
+#[test]
+fn merged_packets_are_told_one_by_one() {
+    const SOL_UDP: i32 = 17;
+    const UDP_SEGMENT: i32 = 103;
+    const EACH: usize = 120;
+    let Some(net) = Net::new() else { return };
+    let mut daemon = start(&net, 5103);
+    for version in 0..2 {
+        let mut sender = Sender::new(&net, version, 5103, packets(100));
+        let epoch = sender.greet();
+        pemi::socket::set_option(sender.flow.as_fd(), SOL_UDP, UDP_SEGMENT, &[EACH as u32])
+            .unwrap();
+        let mut next = identifiers(3);
+        for _ in 0..10 {
+            let mut payload = [0x40; 10 * EACH - 30];
+            for packet in payload.chunks_mut(EACH) {
+                let id = next();
+                packet[OFFSET..OFFSET + 4].copy_from_slice(&id.to_be_bytes());
+                sender.sent.insert(id);
+                sender.log.push(id);
+            }
+            sender.flow.send(&payload).unwrap();
+            for packet in payload.chunks(EACH) {
+                let len = sender.server.recv(&mut [0; 200]).expect("nothing arrives");
+                assert_eq!(len, packet.len());
+            }
+        }
+        let (of, sequence, quack) = sender.quack().expect("a quACK");
+        assert_eq!((of, sequence, quack.count()), (epoch, 1, 100));
+        assert_eq!(sender.sent.decode(&sender.log, &quack).unwrap().lost, [0; 0]);
+    }
+    assert_eq!(daemon.until(|_| true)["sidekick"]["errors"], 0);
 }
