@@ -97,8 +97,8 @@ impl Sidekick {
     /// Starts, ends, or starts it anew, as `config` says; if that changes nothing it
     /// goes on.
     pub fn configure(&mut self, config: &Config) {
-        self.enabled = config.sidekick.enabled;
         let settings = Settings::of(config);
+        self.enabled = settings.is_some();
         let same = self.running.as_ref().map(|running| &running.settings) == settings.as_ref();
         if same && self.error.is_none() {
             return;

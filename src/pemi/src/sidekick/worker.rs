@@ -93,7 +93,7 @@ impl Worker {
         Tap::open(&[]).map_err(|error| {
             format!(
                 "option 'sidekick.enabled': packets cannot be looked at: {error}: CAP_NET_RAW and \
-                 a kernel with packet sockets (kmod-packet) are needed"
+                 a kernel with packet sockets are needed"
             )
         })?;
         let (random, config) = (RandomState::new(), Config::default());

@@ -138,11 +138,10 @@ impl Session {
         more
     }
 
-    /// From nothing again.
+    /// From nothing again. When packets are due is not forgotten.
     pub fn reset(&mut self, epoch: u32) {
         self.epoch = epoch;
         self.quack.clear();
-        self.schedule = Schedule::new(self.interval);
     }
 
     pub fn accept(&self, lifetime_s: u16) -> Message<'static> {
