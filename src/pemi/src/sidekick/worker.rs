@@ -59,6 +59,12 @@ impl Devices {
     }
 }
 
+/// A number that nobody can guess. Not inlined, as it is a whole hash.
+#[inline(never)]
+fn unguessable(random: &RandomState, which: u8) -> u64 {
+    random.hash_one(which)
+}
+
 fn now() -> Micros {
     clock::now().as_nanos() / 1_000
 }
@@ -83,17 +89,15 @@ impl Worker {
             )
         })?;
         let (random, config) = (RandomState::new(), Config::default());
-        let numbers = [0u8, 1, 2].map(|n| random.hash_one(n).to_ne_bytes());
-        let [first, second, [a, b, c, d, ..]] = numbers;
         let mut key = [0; 16];
-        key[..8].copy_from_slice(&first);
-        key[8..].copy_from_slice(&second);
+        key[..8].copy_from_slice(&unguessable(&random, 0).to_ne_bytes());
+        key[8..].copy_from_slice(&unguessable(&random, 1).to_ne_bytes());
         let config = Config { interval: *interval, threshold: *threshold, ..config };
         let names = |names: &Vec<String>| {
             names.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect()
         };
         Ok(Worker {
-            sessions: Sessions::new(config, key, u32::from_ne_bytes([a, b, c, d])),
+            sessions: Sessions::new(config, key, unguessable(&random, 2) as u32),
             port,
             tap: None,
             generation: 0,
