@@ -34,9 +34,9 @@ const MOST: usize = 128;
 pub fn program(flows: &[(u32, u16)]) -> Vec<sock_filter> {
     let mut program = Vec::with_capacity(2 * flows.len() + 32);
     program.extend_from_slice(&TO_US);
-    one_of(&mut program, flows.iter().map(|(device, _)| *device));
+    one_of(&mut program, &mut flows.iter().map(|(device, _)| *device));
     program.extend_from_slice(&PORT);
-    one_of(&mut program, flows.iter().map(|(_, port)| u32::from(*port)));
+    one_of(&mut program, &mut flows.iter().map(|(_, port)| u32::from(*port)));
     program.push(op(RETURN, WHOLE));
     program
 }
@@ -73,7 +73,7 @@ const PORT: [sock_filter; 17] = [
 ];
 
 /// Nothing of it goes on unless what was loaded is one of `values`.
-fn one_of(program: &mut Vec<sock_filter>, values: impl Iterator<Item = u32>) {
+fn one_of(program: &mut Vec<sock_filter>, values: &mut dyn Iterator<Item = u32>) {
     let mut each: Vec<u32> = Vec::new();
     for value in values.take(MOST) {
         if !each.contains(&value) {

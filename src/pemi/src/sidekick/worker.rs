@@ -1,7 +1,6 @@
 //! The thread: messages and packets in, quACKs out.
 
 use std::ffi::CString;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -13,7 +12,7 @@ use super::port::Port;
 use super::tap::Tap;
 use super::{Settings, Shared, Snapshot};
 use crate::poll::{self, Interest};
-use crate::{clock, sched, socket};
+use crate::{clock, entropy, sched, socket};
 
 /// Messages taken before packets have their turn again: HELLOs may be many.
 const MESSAGES: usize = 32;
@@ -59,12 +58,6 @@ impl Devices {
     }
 }
 
-/// A number that nobody can guess. Not inlined, as it is a whole hash.
-#[inline(never)]
-fn unguessable(random: &RandomState, which: u8) -> u64 {
-    random.hash_one(which)
-}
-
 fn now() -> Micros {
     clock::now().as_nanos() / 1_000
 }
@@ -88,16 +81,16 @@ impl Worker {
                  a kernel with packet sockets are needed"
             )
         })?;
-        let (random, config) = (RandomState::new(), Config::default());
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&unguessable(&random, 0).to_ne_bytes());
-        key[8..].copy_from_slice(&unguessable(&random, 1).to_ne_bytes());
-        let config = Config { interval: *interval, threshold: *threshold, ..config };
+        let (mut key, mut epoch) = ([0; 16], [0; 4]);
+        entropy::fill(&mut key)
+            .and_then(|()| entropy::fill(&mut epoch))
+            .map_err(|error| format!("sidekick: random numbers: {error}"))?;
+        let config = Config { interval: *interval, threshold: *threshold, ..Config::default() };
         let names = |names: &Vec<String>| {
             names.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect()
         };
         Ok(Worker {
-            sessions: Sessions::new(config, key, unguessable(&random, 2) as u32),
+            sessions: Sessions::new(config, key, u32::from_ne_bytes(epoch)),
             port,
             tap: None,
             generation: 0,
@@ -114,10 +107,10 @@ impl Worker {
     }
 
     /// Works until it is told to stop.
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) -> io::Result<()> {
         sched::exact_timers();
         loop {
-            self.wait().map_err(|error| format!("sidekick: poll: {error}"))?;
+            self.wait()?;
             if self.shared.stop.load(Ordering::Relaxed) {
                 self.sessions.stop();
                 self.send();
