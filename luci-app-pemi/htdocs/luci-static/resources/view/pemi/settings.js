@@ -127,7 +127,7 @@ function advanced(s) {
 function sidekick(s) {
 	flag(s, null, 'enabled', _('Switched on'), _('Settings are checked, but not acted on by this version yet.'), '0');
 	value(s, null, 'port', _('UDP port'), '', '5103', options.range(1, 65535));
-	value(s, null, 'interval', _('Interval of reports'), _('In packets (2p) or in time (10ms).'), '2p', options.interval);
+	value(s, null, 'interval', _('Interval of reports'), _('In packets (2p) or in time (10ms).'), 'adaptive', options.interval);
 	value(s, null, 'threshold', _('Losses in one report'), _('1 to 64: how many missing packets one report can name.'), '8', options.range(1, 64));
 }
 
