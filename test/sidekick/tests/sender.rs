@@ -91,7 +91,7 @@ proptest! {
         prop_assert!(wrong(&story).is_empty(), "{:?}", wrong(&story));
         prop_assert!(story.router.has_session());
         let unnoticed = |number: u64| scene.restarts.iter().any(|at| (*at - 20..*at + 70).contains(&number));
-        let running = story.running.expect("it runs") + MS * 200;
+        let running = story.running.expect("it runs") + MS * 600;
         let later = |number: &usize| story.packets[*number].sent > running && *number < 970 && !unnoticed(*number as u64);
         for number in (0..1000).filter(later) {
             let packet = &story.packets[number];
