@@ -3,6 +3,7 @@
 import dataclasses
 import html.parser
 import json
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -261,6 +262,59 @@ def test_every_kind_of_drawing_shows_every_series(folder, plot):
         svg = drawing.draw(700).render(standalone=True)
         for css, _ in drawing.keys:
             assert f'{css}"' in svg
+
+
+def test_a_distribution_may_begin_where_it_says_something(folder):
+    one = plan.read(folder, "one", "quick")
+    waits = [0.0] * 90 + [20.0] * 10
+    records = [
+        (point, {**run_of(point.setup), "metrics": {"goodput_mbps": 1, "waits": waits}})
+        for point in one.points
+    ]
+    (table,) = one.tables
+
+    def levels(begin):
+        shown = dataclasses.replace(table, plot="cdf", samples="waits", from_percent=begin)
+        (drawing,) = plots.plots(shown, figures.rows(shown, records), records)
+        svg = drawing.draw(700).render(standalone=True)
+        steps = re.search(r'class="line [^"]*" d="M([^"]+)"', svg)[1].split("L")
+        return [float(step.split()[1]) for step in steps], svg
+
+    whole, _ = levels(0)
+    end, svg = levels(80)
+    assert len(whole) == 100
+    assert len(end) == 20
+    # The top stays the top; what is left of it fills the drawing.
+    assert min(end) == min(whole)
+    assert max(whole) * 0.9 < max(end) <= max(whole)
+    assert ">85</text>" in svg
+
+
+def test_the_bars_of_a_call_name_what_they_compare():
+    words = ["off ≥ 46.8", "off ≤ 62.7", "sidekick-2p ≤ 28"]
+    words += ["sidekick-2p ≤ 0.99 × sidekick-4p", "sidekick-4p ≤ 0.99 × sidekick-8p"]
+    words += ["sidekick-adaptive ≤ 8", "sidekick-adaptive ≤ 1 × sidekick-2p"]
+    one = plan.read(EXPERIMENTS, "sidekick-media", "quick")
+    p99 = {"off": 55.0, "sidekick-2p": 27.0, "sidekick-4p": 45.0, "sidekick-8p": 44.9}
+    p99["sidekick-adaptive"] = 9.0
+    rate = {"sidekick-2p": 2000.0, "sidekick-adaptive": 2001.0}
+
+    def run(point):
+        assist = point.values["assist"]
+        waits = {"p99": p99[assist]}
+        overhead = {"quack_bytes_per_s": rate.get(assist)}
+        return {"metrics": {"dejitter_ms": waits, "overhead": overhead}}
+
+    records = [(point, run(point)) for point in one.points]
+    verdicts = [verdict for _, _, judged in report.tables(one, records) for verdict in judged]
+    missed = {verdict.words for verdict in verdicts if verdict.missed}
+    assert missed == {words[4], words[5], words[6]}
+    assert {verdict.words for verdict in verdicts} >= set(words)
+    for point in one.points:
+        interval = point.values["assist"].removeprefix("sidekick-")
+        shape = "media --seconds 60 --bytes 240 --interval-ms 20"
+        flag = "--off" if interval == "off" else f"--sidekick {interval}"
+        assert " ".join(point.command).endswith(f"{flag} --loss-seed 1 {shape}")
 
 
 class Balance(html.parser.HTMLParser):

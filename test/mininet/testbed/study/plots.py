@@ -168,8 +168,9 @@ def _distribution(table: Table, records: Sequence[Record]) -> Plot:
         low = max(10 ** math.floor(math.log10(min(finite, default=1))), 0.1)
         high = max(round_up(max(finite, default=10)), low * 10)
         x = logarithmic(low, high, _LEFT, width - _RIGHT - 10)
-        y = linear(0, 100, bottom, _TOP)
-        _grid(drawing, [0, 25, 50, 75, 100], y, width)
+        begin = table.from_percent
+        y = linear(begin, 100, bottom, _TOP)
+        _grid(drawing, [begin + (100 - begin) * part / 4 for part in range(5)], y, width)
         drawing.text(4, 14, "%", "muted")
         edge = low
         while edge <= high * 1.001:
@@ -179,12 +180,14 @@ def _distribution(table: Table, records: Sequence[Record]) -> Plot:
         drawing.text(width / 2, height - 6, table.unit, "muted", "middle")
         for label, values in series.items():
             ordered = sorted(values)
-            stride = max(len(ordered) // _POINTS, 1)
+            count = len(ordered)
+            first = math.floor(count * begin / 100)
+            stride = max((count - first) // _POINTS, 1)
             drawing.path(
                 [
-                    (x(value), y(100 * (index + 1) / len(ordered)))
-                    for index, value in enumerate(ordered)
-                    if value < math.inf and (index % stride == 0 or index == len(ordered) - 1)
+                    (x(ordered[index]), y(100 * (index + 1) / count))
+                    for index in range(first, count)
+                    if ordered[index] < math.inf and (index % stride == 0 or index == count - 1)
                 ],
                 f"line {css[label]}",
                 label,
