@@ -13,6 +13,10 @@ use super::Options;
 /// after all, they are still right.
 const HOLD: u32 = 8;
 
+/// And if no other quACK comes, it is lost after so many times: it may come that much
+/// later, then a quACK must be due, and that one may be late as well.
+const WAIT: u32 = 3;
+
 /// A [`Ledger`] whatever its width.
 pub(super) trait Books {
     /// False if the packet is too short to be counted.
@@ -204,7 +208,7 @@ impl<I: Wide> Ledger<I> {
             packet.fate = Fate::Lost;
             self.report(packet.tag);
         } else if packet.fate == Fate::Open {
-            packet.fate = Fate::Suspect(now.saturating_add(self.tolerance));
+            packet.fate = Fate::Suspect(now.saturating_add(self.tolerance.saturating_mul(WAIT)));
         }
     }
 
