@@ -291,29 +291,40 @@ def test_a_distribution_may_begin_where_it_says_something(folder):
 
 
 def test_the_bars_of_a_call_name_what_they_compare():
-    words = ["off ≥ 46.8", "off ≤ 62.7", "sidekick-2p ≤ 28"]
-    words += ["sidekick-2p ≤ 0.99 × sidekick-4p", "sidekick-4p ≤ 0.99 × sidekick-8p"]
-    words += ["sidekick-adaptive ≤ 8", "sidekick-adaptive ≤ 1 × sidekick-2p"]
     one = plan.read(EXPERIMENTS, "sidekick-media", "quick")
-    p99 = {"off": 55.0, "sidekick-2p": 27.0, "sidekick-4p": 45.0, "sidekick-8p": 44.9}
-    p99["sidekick-adaptive"] = 9.0
-    rate = {"sidekick-2p": 2000.0, "sidekick-adaptive": 2001.0}
+    assists = ["off", "sidekick-8p", "sidekick-4p", "sidekick-2p", "sidekick-adaptive"]
+    assert {point.values["assist"] for point in one.points} == set(assists)
 
-    def run(point):
-        assist = point.values["assist"]
-        waits = {"p99": p99[assist]}
-        overhead = {"quack_bytes_per_s": rate.get(assist)}
-        return {"metrics": {"dejitter_ms": waits, "overhead": overhead}}
+    def missed(p99, mean, rate):
+        """Of these figures, in the order of the assists."""
 
-    records = [(point, run(point)) for point in one.points]
-    verdicts = [verdict for _, _, judged in report.tables(one, records) for verdict in judged]
-    missed = {verdict.words for verdict in verdicts if verdict.missed}
-    assert missed == {words[4], words[5], words[6]}
-    assert {verdict.words for verdict in verdicts} >= set(words)
-    for point in one.points:
+        def run(point):
+            at = assists.index(point.values["assist"])
+            waits = {"p99": p99[at], "mean": mean[at]}
+            return {"metrics": {"dejitter_ms": waits, "overhead": {"quack_bytes_per_s": rate[at]}}}
+
+        records = [(point, run(point)) for point in one.points]
+        judged = [verdict for _, _, found in report.tables(one, records) for verdict in found]
+        return [verdict.words for verdict in judged if verdict.missed]
+
+    p99, mean, rate = [52.5, 52.5, 52.6, 22, 0], [4, 3, 2, 0.7, 0.01], [None, 450, 900, 1800, 800]
+    assert missed(p99, mean, rate) == []
+    assert missed([46, 46, 46, 22, 0], mean, rate) == ["off ≥ 46.8"]
+    assert missed([63, *p99[1:]], mean, rate) == ["off ≤ 62.7"]
+    assert missed([*p99[:3], 29, 0], mean, rate) == ["sidekick-2p ≤ 28"]
+    assert missed([52.5, 50, 53, 22, 0], mean, rate) == ["sidekick-4p ≤ 1.03 × sidekick-8p"]
+    assert missed([*p99[:4], 9], mean, rate) == ["sidekick-adaptive ≤ 8"]
+    assert missed(p99, [4, 2, 2, 0.7, 0], rate) == ["sidekick-4p ≤ 0.95 × sidekick-8p"]
+    assert missed(p99, mean, [None, 450, 900, 1800, 1801]) == [
+        "sidekick-adaptive ≤ 1 × sidekick-2p"
+    ]
+
+
+def test_a_point_of_a_call_is_a_line_of_run_py():
+    for point in plan.read(EXPERIMENTS, "sidekick-media", "quick").points:
         interval = point.values["assist"].removeprefix("sidekick-")
-        shape = "media --seconds 60 --bytes 240 --interval-ms 20"
         flag = "--off" if interval == "off" else f"--sidekick {interval}"
+        shape = "media --seconds 60 --bytes 240 --interval-ms 20"
         assert " ".join(point.command).endswith(f"{flag} --loss-seed 1 {shape}")
 
 
