@@ -24,7 +24,7 @@ def pemi_config(enabled: str) -> dict:
     """As the package ships it."""
     return {
         "main": {"type": "pemi", "enabled": enabled, "network": ["lan"]},
-        "sidekick": {"type": "sidekick", "enabled": "0", "port": "5103", "interval": "2p"},
+        "sidekick": {"type": "sidekick", "enabled": "0", "port": "5103", "interval": "adaptive"},
     }
 
 
@@ -222,5 +222,6 @@ STATES = {
     "offloading": {"fixture": "running", "offloading": "1"},
     "reset": {"fixture": "running", "status": {"uptime_s": 90061, "hour": HOUR}},
     # Not recorded: a lab's downloads do not ask for quACKs.
-    "sidekick": {"fixture": "running", "status": {"mode": "bridged", "sidekick": SIDEKICK}},
+    "sidekick": {"fixture": "running", "status": {"sidekick": SIDEKICK}},
+    "bridged": {"fixture": "running", "status": {"mode": "bridged"}},
 }

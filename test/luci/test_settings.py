@@ -105,6 +105,10 @@ def test_sidekick(page, interval):
     switch = browser.one(f"{FIELD.format('sidekick', 'enabled')} input[type=checkbox]")
     assert not switch.is_selected()
     browser.click(f"{FIELD.format('sidekick', 'enabled')} input[type=checkbox]")
+    assert (
+        browser.one(f"{FIELD.format('sidekick', 'interval')} input").get_attribute("placeholder")
+        == "adaptive"
+    )
     for option, text in (("port", "5104"), ("interval", interval), ("threshold", "16")):
         fill(browser, "sidekick", option, text)
     browser.picture(f"settings-sidekick-{interval}-1280-light")

@@ -125,11 +125,11 @@ function advanced(s) {
 }
 
 function sidekick(s) {
-	flag(s, null, 'enabled', _('Switched on'), _('For programs on your network that know Sidekick, for instance for calls. For all others nothing changes.'), '0');
+	flag(s, null, 'enabled', _('Switched on'), _('For programs on your network that know Sidekick, for instance for calls. For all others nothing changes. Not in bridged mode.'), '0');
 	value(s, null, 'port', _('UDP port'), _('1 to 65535. Where programs ask this router for reports.'), '5103', options.range(1, 65535));
 	value(s, null, 'interval', _('Interval of reports'),
-		_('How often a program hears of its packets, unless it asks for something else. 2p: after every 2 packets. 10ms: after 10 milliseconds. adaptive: at once when a packet that was due does not come, otherwise seldom. That is usually the quickest, and the least data.'),
-		'2p', options.interval);
+		_('How often a program hears of its packets, unless it asks for something else. adaptive: at once when a packet that was due does not come, otherwise seldom; this is usually best. 2p: after every 2 packets. 10ms: after 10 milliseconds.'),
+		'adaptive', options.interval);
 	value(s, null, 'threshold', _('Losses in one report'),
 		_('1 to 64: how many missing packets one report can name. More make reports longer. If more are missing at once, the program repairs them as it would without Sidekick.'), '8', options.range(1, 64));
 }
