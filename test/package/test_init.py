@@ -38,7 +38,7 @@ def test_switched_on(router):
     assert router.told["triggers"] == ["config.change pemi", "interface.* lan"]
     config = router.config
     assert (config["devices"], config["absent"], config["firewall"]) == ("br-lan", "", "nft")
-    sidekick = {"enabled": "0", "port": "5103", "interval": "2p", "threshold": "8"}
+    sidekick = {"enabled": "0", "port": "5103", "interval": "adaptive", "threshold": "8"}
     assert config["sidekick"] == sidekick
     # The daemon's account may not change what root's tools read.
     assert (router.root / "var/etc/pemi").stat().st_uid == 0

@@ -107,7 +107,7 @@ pub struct Sidekick {
     pub enabled: bool,
     /// Its UDP port.
     pub port: u16,
-    /// Between quACKs: packets (`2p`) or time (`10ms`).
+    /// When to quACK: after packets (`2p`), time (`10ms`), or `adaptive`.
     pub interval: String,
     /// Missing packets that one quACK can name.
     pub threshold: u32,
@@ -137,7 +137,12 @@ impl Default for Config {
             log_level: LevelFilter::Info,
             control: CONTROL.into(),
             ubus: None,
-            sidekick: Sidekick { enabled: false, port: 5103, interval: "2p".into(), threshold: 8 },
+            sidekick: Sidekick {
+                enabled: false,
+                port: 5103,
+                interval: "adaptive".into(),
+                threshold: 8,
+            },
         }
     }
 }
@@ -281,6 +286,12 @@ pub fn parse(text: &str) -> Result<(Config, Vec<String>), Error> {
         }
         Some(other) => problems.push(Problem::new("sidekick", other.to_string(), "an object")),
     }
+    if config.sidekick.enabled && config.mode == Mode::Bridged {
+        warnings.push(
+            "option 'sidekick.enabled': Sidekick needs mode 'routed'; it is off in mode 'bridged'"
+                .into(),
+        );
+    }
     if problems.is_empty() { Ok((config, warnings)) } else { Err(Error::Options(problems)) }
 }
 
@@ -383,6 +394,7 @@ mod tests {
             (r#"{"mark":0}"#, "mark", "1 to 4294967295"),
             (r#"{"mark":"0x30000000"}"#, "bypass_mark", "bits that mark, 0x30000000"),
             (r#"{"sidekick":{"interval":"2x"}}"#, "sidekick.interval", "1ms to 1000ms"),
+            (r#"{"sidekick":{"interval":"0p"}}"#, "sidekick.interval", "adaptive, 1p to 1000p"),
             (r#"{"sidekick":{"threshold":65}}"#, "sidekick.threshold", "1 to 64"),
             (r#"{"sidekick":7}"#, "sidekick", "an object"),
         ] {
@@ -436,6 +448,19 @@ mod tests {
         let new = Config { queues: 4, mark: 1, conceal: false, ..running.clone() };
         assert_eq!(new.restart_for(&running), ["queues", "mark"]);
         assert!(Config { conceal: false, ..running.clone() }.restart_for(&running).is_empty());
+    }
+
+    #[test]
+    fn sidekick_takes_several_kinds_of_intervals_and_no_bridge() {
+        for interval in ["adaptive", "1p", "1000p", "1ms", "1000ms"] {
+            let text = format!(r#"{{"sidekick":{{"enabled":1,"interval":"{interval}"}}}}"#);
+            let (config, warnings) = parse(&text).unwrap();
+            assert_eq!((config.sidekick.interval.as_str(), warnings.len()), (interval, 0));
+        }
+        let (_, warnings) = parse(r#"{"mode":"bridged","sidekick":{"enabled":1}}"#).unwrap();
+        assert!(warnings[0].contains("'sidekick.enabled'"), "{warnings:?}");
+        let (_, warnings) = parse(r#"{"mode":"bridged","sidekick":{"enabled":0}}"#).unwrap();
+        assert_eq!(warnings, Vec::<String>::new());
     }
 
     #[test]

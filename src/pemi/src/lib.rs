@@ -26,6 +26,7 @@ pub mod rules;
 pub mod run;
 pub mod sched;
 pub mod show;
+pub mod sidekick;
 pub mod signals;
 pub mod socket;
 pub mod status;

@@ -25,6 +25,7 @@ use crate::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
 use crate::path::{Command, Path, Snapshot, Wanted};
 use crate::poll::{self, Interest, Waker};
 use crate::request::{Answer, Request};
+use crate::sidekick::Sidekick;
 use crate::signals::{Signal, Signals};
 use crate::ubus::Ubus;
 use crate::writer::Writer;
@@ -61,6 +62,7 @@ struct Daemon {
     config: Config,
     workers: Vec<Worker>,
     firewall: Option<Firewall>,
+    sidekick: Sidekick,
     history: History,
     started: Instant,
     /// Since when the counters count: the start, or the last reset.
@@ -142,6 +144,7 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         config,
         workers,
         firewall,
+        sidekick: Sidekick::default(),
         history: History::new(),
         started: Instant::now(),
         counted: Instant::now(),
@@ -149,7 +152,9 @@ pub fn run(options: RunOptions) -> Result<(), String> {
         told: Stats::default(),
         seconds: 0,
     };
+    daemon.sidekick.configure(&daemon.config);
     let result = daemon.serve(&mut signals, &mut control, &ended);
+    daemon.sidekick.stop();
     let last = daemon.snapshots();
     let dropped = unhelped(&last, &kernel(&last));
     let failed: u32 = last.iter().map(|path| path.inject_errors).sum();
@@ -332,6 +337,7 @@ impl Daemon {
         let total = status::total(&self.snapshots());
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.history.sample(unix, &total);
+        self.sidekick.look();
         self.seconds += 1;
         let packets = |s: &Stats| s.packets_down + s.packets_up;
         if self.seconds.is_multiple_of(MINUTE) && packets(&total) != packets(&self.told) {
@@ -358,6 +364,7 @@ impl Daemon {
                 if let Some(firewall) = &mut self.firewall {
                     firewall.configure(&self.config);
                 }
+                self.sidekick.configure(&self.config);
                 log::info!("configuration read again; flows kept");
             }
             Err(error) => {
@@ -397,6 +404,7 @@ impl Daemon {
             }
             Request::Reset => {
                 self.workers.iter().for_each(|worker| worker.tell(Command::Reset));
+                self.sidekick.reset();
                 self.counted = Instant::now();
                 self.history.reset();
                 Ok(json!({}))
@@ -425,6 +433,7 @@ impl Daemon {
         if firewall.is_none() && self.config.firewall != config::Firewall::None {
             errors.push("firewall rules are not loaded; see the log of the start".into());
         }
+        errors.extend(self.sidekick.error().map(str::to_string));
         let dropped = unhelped(&paths, &kernel);
         if dropped > 0 {
             errors.push(format!("{dropped} packets passed unhelped: the queue was full"));
@@ -447,6 +456,7 @@ impl Daemon {
             paths: &paths,
             kernel: &kernel,
             log_dropped,
+            sidekick: self.sidekick.status(),
             errors,
         })
     }

@@ -45,6 +45,10 @@ pub fn status(s: &Value) -> String {
         format!("{} us median, {} us p99", s["local_rtt_us"]["p50"], s["local_rtt_us"]["p99"]),
     );
     line("cache", format!("{} of {} bytes", s["cache"]["bytes"], s["cache"]["limit"]));
+    if s["sidekick"]["enabled"] == true {
+        let names = ["sessions", "packets", "quacks", "losses", "late", "refused"];
+        line("sidekick", each("sidekick", &names));
+    }
     for error in s["errors"].as_array().into_iter().flatten() {
         line("attention", word(error).into());
     }
@@ -110,6 +114,18 @@ mod tests {
         assert_eq!(lines[0].find("server"), lines[1].find("s:1"));
         assert!(lines[1].ends_with("protected"));
         assert_eq!(history(&json!({"history": []})).lines().count(), 1);
+    }
+
+    #[test]
+    fn sidekick_is_shown_where_it_is_on() {
+        let text = |enabled| {
+            status(&json!({"sidekick": {"enabled": enabled, "sessions": 2, "quacks": 30,
+                "packets": 70, "losses": 3, "late": 4, "refused": 0}}))
+        };
+        assert!(!text(false).contains("sidekick"));
+        assert!(text(true).contains(
+            "sidekick     sessions 2, packets 70, quacks 30, losses 3, late 4, refused 0"
+        ));
     }
 
     #[test]

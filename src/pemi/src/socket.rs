@@ -23,6 +23,11 @@ pub fn raw(family: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     new(family, libc::SOCK_RAW, protocol)
 }
 
+/// A UDP socket that never blocks, without an address yet.
+pub fn datagram(family: c_int) -> io::Result<OwnedFd> {
+    new(family, libc::SOCK_DGRAM, 0)
+}
+
 fn new(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no pointers; the result is checked.

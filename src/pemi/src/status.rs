@@ -24,6 +24,8 @@ pub struct Facts<'a> {
     pub kernel: &'a [KernelCounters],
     /// Log lines and events dropped.
     pub log_dropped: u32,
+    /// What Sidekick says of itself.
+    pub sidekick: Value,
     /// What the user should know.
     pub errors: Vec<String>,
 }
@@ -103,7 +105,7 @@ pub fn status(facts: &Facts<'_>) -> Value {
             "errors": sum(|p| p.probes.errors)},
         "cache": {"bytes": s.cache_bytes, "limit": s.cache_limit},
         "log": {"dropped": facts.log_dropped},
-        "sidekick": {"sessions": 0, "quacks": 0},
+        "sidekick": facts.sidekick,
         "errors": facts.errors,
     })
 }
@@ -155,6 +157,7 @@ mod tests {
                 KernelCounters::default(),
             ],
             log_dropped: 0,
+            sidekick: json!({"sessions": 1}),
             errors: vec!["something".into()],
         };
         let status = status(&facts);
@@ -169,6 +172,7 @@ mod tests {
         assert_eq!(status["queues"][0]["kernel_dropped"], 3);
         assert_eq!(status["queues"][1]["missed"], 2);
         assert_eq!(status["queues"][1]["id"], 6);
+        assert_eq!(status["sidekick"]["sessions"], 1);
         assert_eq!(status["errors"][0], "something");
     }
 }

@@ -2,5 +2,7 @@
 //! messages to send come out. What they say is in the README of [`pemi_quack`].
 #![forbid(unsafe_code)]
 
+pub use pemi_quack::Interval;
+
 pub mod router;
 pub mod sender;

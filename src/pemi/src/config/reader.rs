@@ -139,9 +139,12 @@ impl<'a> Reader<'a> {
                 .and_then(|n| n.parse::<u32>().ok())
                 .is_some_and(|n| (1..=1000).contains(&n))
         };
-        match value.as_str().filter(|text| count(text, "ms") || count(text, "p")) {
+        let valid = |text: &&str| *text == "adaptive" || count(text, "ms") || count(text, "p");
+        match value.as_str().filter(valid) {
             Some(text) => *into = text.into(),
-            None => self.bad(name, &value, "packets or time, 1p to 1000p or 1ms to 1000ms"),
+            None => {
+                self.bad(name, &value, "adaptive, 1p to 1000p (packets) or 1ms to 1000ms (time)")
+            }
         }
     }
 

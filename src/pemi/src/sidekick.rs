@@ -1,0 +1,232 @@
+//! Sidekick: a thread that tells cooperating senders what of their flows got here.
+//!
+//! What to say, and when, is the business of [`pemi_sidekick`]; here are a UDP port, a
+//! look at the packets, and a clock. Packets pass whatever becomes of it.
+
+use std::num::{NonZeroU8, NonZeroU16};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pemi_sidekick::Interval;
+use pemi_sidekick::router::Stats;
+use serde_json::{Value, json};
+
+use crate::config::{Config, Mode};
+use crate::poll::Waker;
+
+mod envelope;
+mod filter;
+mod port;
+mod tap;
+mod worker;
+
+use worker::{Command, Worker};
+
+const STACK: usize = 256 << 10;
+/// It answers within microseconds unless the machine stands still.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// What it works by. With others it starts anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Settings {
+    port: u16,
+    interval: Interval,
+    threshold: NonZeroU8,
+    /// Who is on others gets no answer; none: on any.
+    devices: Option<Vec<String>>,
+}
+
+impl Settings {
+    /// None if it is not to run.
+    fn of(config: &Config) -> Option<Settings> {
+        let sidekick = &config.sidekick;
+        if !sidekick.enabled || config.mode == Mode::Bridged {
+            return None;
+        }
+        let any = config.device.is_empty() && config.network.is_empty();
+        Some(Settings {
+            port: sidekick.port,
+            interval: interval(&sidekick.interval),
+            threshold: u8::try_from(sidekick.threshold)
+                .ok()
+                .and_then(NonZeroU8::new)
+                .unwrap_or(NonZeroU8::MAX),
+            devices: (!any).then(|| config.device.clone()),
+        })
+    }
+}
+
+/// What the option says; it has been checked.
+fn interval(text: &str) -> Interval {
+    let count = |unit| text.strip_suffix(unit)?.parse().ok().and_then(NonZeroU16::new);
+    match (count("ms"), count("p")) {
+        (Some(millis), _) => Interval::Millis(millis),
+        (None, Some(packets)) => Interval::Packets(packets),
+        (None, None) => Interval::Adaptive,
+    }
+}
+
+/// How it goes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Snapshot {
+    stats: Stats,
+    /// Packets that may be missing in what is told though they came, and messages that
+    /// could not be sent.
+    errors: u64,
+}
+
+#[derive(Debug)]
+struct Running {
+    settings: Settings,
+    commands: Sender<Command>,
+    waker: Arc<Waker>,
+    thread: JoinHandle<Result<(), String>>,
+}
+
+/// The thread, if it is to run and can.
+#[derive(Debug, Default)]
+pub struct Sidekick {
+    enabled: bool,
+    running: Option<Running>,
+    error: Option<String>,
+}
+
+impl Sidekick {
+    /// Starts, ends, or starts it anew, as `config` says; if that changes nothing it
+    /// goes on.
+    pub fn configure(&mut self, config: &Config) {
+        self.enabled = config.sidekick.enabled;
+        let settings = Settings::of(config);
+        let same = self.running.as_ref().map(|running| &running.settings) == settings.as_ref();
+        if same && self.error.is_none() {
+            return;
+        }
+        self.stop();
+        self.error = None;
+        match settings.map(start).transpose() {
+            Ok(running) => self.running = running,
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Ends its sessions and the thread.
+    pub fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.tell(Command::Stop);
+            // What went wrong was told when it was noticed.
+            let _ = running.thread.join();
+        }
+    }
+
+    /// To be called now and then: notices that the thread has ended by itself.
+    pub fn look(&mut self) {
+        if let Some(running) = self.running.take_if(|running| running.thread.is_finished()) {
+            self.fail(match running.thread.join() {
+                Ok(Err(error)) => error,
+                _ => "sidekick: its thread ended".into(),
+            });
+        }
+    }
+
+    /// Counters back to zero.
+    pub fn reset(&self) {
+        if let Some(running) = &self.running {
+            running.tell(Command::Reset);
+        }
+    }
+
+    /// What the user should know.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// Its part of the status.
+    pub fn status(&self) -> Value {
+        let Snapshot { stats, errors } =
+            self.running.as_ref().and_then(Running::snapshot).unwrap_or_default();
+        json!({"enabled": self.enabled, "sessions": stats.sessions, "quacks": stats.quacks,
+            "quack_bytes": stats.quack_bytes, "packets": stats.packets, "losses": stats.losses,
+            "late": stats.late, "refused": stats.refused, "ignored": stats.ignored,
+            "evicted": stats.evicted, "errors": errors})
+    }
+
+    fn fail(&mut self, error: String) {
+        log::error!("{error}; packets pass as without it");
+        self.error = Some(error);
+    }
+}
+
+impl Running {
+    fn tell(&self, command: Command) {
+        // One that has ended is noticed by `Sidekick::look`.
+        let _ = self.commands.send(command);
+        self.waker.wake();
+    }
+
+    fn snapshot(&self) -> Option<Snapshot> {
+        let (to, from) = mpsc::channel();
+        self.tell(Command::Snapshot(to));
+        from.recv_timeout(PATIENCE).ok()
+    }
+}
+
+fn start(settings: Settings) -> Result<Running, String> {
+    let waker = Arc::new(Waker::new().map_err(|e| format!("sidekick: eventfd: {e}"))?);
+    let (commands, receiver) = mpsc::channel();
+    let worker = Worker::open(&settings, receiver, waker.clone())?;
+    let thread = thread::Builder::new()
+        .name("pemi-sidekick".into())
+        .stack_size(STACK)
+        .spawn(move || worker.run())
+        .map_err(|e| format!("sidekick: thread: {e}"))?;
+    log::info!("sidekick answers port={} interval={:?}", settings.port, settings.interval);
+    Ok(Running { settings, commands, waker, thread })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_packets_or_time_or_adaptive() {
+        let number = |n| NonZeroU16::new(n).unwrap();
+        assert_eq!(interval("2p"), Interval::Packets(number(2)));
+        assert_eq!(interval("1000ms"), Interval::Millis(number(1000)));
+        assert_eq!(interval("adaptive"), Interval::Adaptive);
+    }
+
+    #[test]
+    fn settings_say_who_is_answered() {
+        let mut config = Config::default();
+        assert_eq!(Settings::of(&config), None);
+        config.sidekick.enabled = true;
+        assert_eq!(Settings::of(&config).unwrap().devices, None);
+        config.network = vec!["lan".into()];
+        assert_eq!(Settings::of(&config).unwrap().devices, Some(vec![]));
+        config.device = vec!["br-lan".into()];
+        assert_eq!(Settings::of(&config).unwrap().devices, Some(vec!["br-lan".into()]));
+        config.mode = Mode::Bridged;
+        assert_eq!(Settings::of(&config), None);
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_named_and_tried_again() {
+        let taken = std::net::UdpSocket::bind("[::]:0").unwrap();
+        let mut config = Config::default();
+        config.sidekick.enabled = true;
+        config.sidekick.port = taken.local_addr().unwrap().port();
+        let mut sidekick = Sidekick::default();
+        sidekick.configure(&config);
+        let error = sidekick.error().unwrap();
+        assert!(error.contains("option 'sidekick.port'"), "{error}");
+        assert_eq!(sidekick.status()["enabled"], true);
+        drop(taken);
+        sidekick.configure(&config);
+        // Without the right to look at packets there is another error.
+        assert!(sidekick.error().is_none_or(|error| error.contains("CAP_NET_RAW")));
+        sidekick.stop();
+        assert_eq!(sidekick.status()["sessions"], 0);
+    }
+}

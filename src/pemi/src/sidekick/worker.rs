@@ -1,0 +1,265 @@
+//! The thread: messages and packets in, quACKs out.
+
+use std::ffi::CString;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use pemi_engine::Nanos;
+use pemi_sidekick::router::{Config, Micros, Sessions};
+
+use super::port::Port;
+use super::tap::Tap;
+use super::{Settings, Snapshot};
+use crate::poll::{self, Interest, Waker};
+use crate::{clock, sched, socket};
+
+/// Messages taken before packets have their turn again: HELLOs may be many.
+const MESSAGES: usize = 32;
+/// Packets taken before timers have their turn. More than the tap has room for.
+const PACKETS: usize = 1024;
+/// Longer than any message from a sender.
+const LONGEST: usize = 64;
+/// Between two looks at which devices there are.
+const SECOND: Micros = 1_000_000;
+
+/// What the thread is asked.
+#[derive(Debug)]
+pub enum Command {
+    /// Tell the counters.
+    Snapshot(Sender<Snapshot>),
+    /// Counters back to zero.
+    Reset,
+    /// End the sessions, and end.
+    Stop,
+}
+
+/// Everything that the thread has.
+pub struct Worker {
+    sessions: Sessions,
+    port: Port,
+    /// Only while there are sessions.
+    tap: Option<Tap>,
+    /// Of the sessions that the tap is set for.
+    generation: u32,
+    /// Those whose clients are answered; none: all.
+    devices: Option<Devices>,
+    commands: Receiver<Command>,
+    waker: Arc<Waker>,
+    errors: u64,
+    told: bool,
+}
+
+/// Devices that may go and come back under other indexes.
+struct Devices {
+    names: Vec<CString>,
+    indexes: Vec<u32>,
+    resolved: Option<Micros>,
+}
+
+impl Devices {
+    fn contain(&mut self, device: u32, now: Micros) -> bool {
+        if self.resolved.is_none_or(|at| now.saturating_sub(at) >= SECOND) {
+            self.resolved = Some(now);
+            self.indexes.clear();
+            self.indexes.extend(self.names.iter().filter_map(|name| socket::interface_index(name)));
+        }
+        self.indexes.contains(&device)
+    }
+}
+
+fn now() -> Micros {
+    clock::now().as_nanos() / 1_000
+}
+
+impl Worker {
+    /// Opens what it needs; the error names the option that has to do with it.
+    pub fn open(
+        settings: &Settings,
+        commands: Receiver<Command>,
+        waker: Arc<Waker>,
+    ) -> Result<Worker, String> {
+        let Settings { port: number, interval, threshold, devices } = settings;
+        let port = Port::open(*number).map_err(|error| {
+            let likely = match error.raw_os_error() {
+                Some(libc::EADDRINUSE) => ": another program has it; choose another one",
+                Some(libc::EACCES) => ": those below 1024 are root's; choose another one",
+                _ => "",
+            };
+            format!("option 'sidekick.port': UDP port {number}: {error}{likely}")
+        })?;
+        // To know now, and not at the first session, that it can be had.
+        Tap::open(&[]).map_err(|error| {
+            format!(
+                "option 'sidekick.enabled': packets cannot be looked at: {error}: CAP_NET_RAW and \
+                 a kernel with packet sockets (kmod-packet) are needed"
+            )
+        })?;
+        let (random, config) = (RandomState::new(), Config::default());
+        let mut key = [0; 16];
+        for (n, half) in key.chunks_exact_mut(8).enumerate() {
+            half.copy_from_slice(&random.hash_one(n).to_ne_bytes());
+        }
+        let config = Config { interval: *interval, threshold: *threshold, ..config };
+        let names = |names: &Vec<String>| {
+            names.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect()
+        };
+        Ok(Worker {
+            sessions: Sessions::new(config, key, random.hash_one("epoch") as u32),
+            port,
+            tap: None,
+            generation: 0,
+            devices: devices.as_ref().map(|found| Devices {
+                names: names(found),
+                indexes: vec![],
+                resolved: None,
+            }),
+            commands,
+            waker,
+            errors: 0,
+            told: false,
+        })
+    }
+
+    /// Works until it is told to stop.
+    pub fn run(mut self) -> Result<(), String> {
+        sched::exact_timers();
+        loop {
+            self.wait().map_err(|error| format!("sidekick: poll: {error}"))?;
+            while let Ok(command) = self.commands.try_recv() {
+                match command {
+                    Command::Snapshot(to) => {
+                        self.count_dropped();
+                        // Who asked may have given up waiting.
+                        let _ =
+                            to.send(Snapshot { stats: self.sessions.stats(), errors: self.errors });
+                    }
+                    Command::Reset => {
+                        self.sessions.reset_stats();
+                        self.errors = 0;
+                    }
+                    Command::Stop => {
+                        self.sessions.stop();
+                        self.send();
+                        return Ok(());
+                    }
+                }
+            }
+            self.messages();
+            // What has come by now is no longer late.
+            let now = now();
+            self.packets();
+            self.sessions.on_timeout(now);
+            self.send();
+        }
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let timeout = self.sessions.next_timeout().map(|at| {
+            Nanos::try_from(at.saturating_sub(now()).saturating_mul(1_000)).unwrap_or(Nanos::MAX)
+        });
+        let (waker, port) = (Interest::read(&*self.waker), Interest::read(&self.port));
+        match &self.tap {
+            Some(tap) => poll::wait(&mut [waker, port, Interest::read(tap)], timeout)?,
+            None => poll::wait(&mut [waker, port], timeout)?,
+        }
+        self.waker.clear();
+        Ok(())
+    }
+
+    fn messages(&mut self) {
+        let mut buffer = [0; LONGEST];
+        for _ in 0..MESSAGES {
+            match self.port.receive(&mut buffer) {
+                Ok(Some((from, via, len))) => {
+                    let now = now();
+                    let known =
+                        self.devices.as_mut().is_none_or(|known| known.contain(via.device, now));
+                    if let Some(message) = buffer.get(..len).filter(|_| known) {
+                        self.sessions.on_message(now, from, via, message);
+                    }
+                }
+                Ok(None) => {}
+                // There is no more; or an error of an answer before, which is its end.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(_) => {}
+            }
+        }
+        self.send();
+    }
+
+    fn packets(&mut self) {
+        for _ in 0..PACKETS {
+            let Some(tap) = &mut self.tap else { return };
+            match tap.receive() {
+                Ok(Some(seen)) => {
+                    self.sessions.on_packet(
+                        now(),
+                        seen.device,
+                        seen.from,
+                        seen.to,
+                        seen.payload,
+                        seen.segment,
+                    );
+                }
+                Ok(None) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                    self.complain(format!(
+                        "sidekick: the kernel has merged packets and cannot say how: {error}; \
+                         they are missing in what is told (ethtool -K DEVICE rx-gro-list off)"
+                    ));
+                }
+                Err(_) => self.errors += 1,
+            }
+            self.send();
+        }
+    }
+
+    /// Sets the tap for the sessions there are now.
+    fn tune(&mut self) {
+        if self.generation == self.sessions.generation() {
+            return;
+        }
+        let flows: Vec<(u32, u16)> = self.sessions.flows().collect();
+        let result = match &self.tap {
+            _ if flows.is_empty() => {
+                self.count_dropped();
+                self.tap = None;
+                Ok(())
+            }
+            Some(tap) => tap.watch(&flows),
+            None => Tap::open(&flows).map(|tap| self.tap = Some(tap)),
+        };
+        if let Err(error) = result {
+            self.complain(format!("sidekick: packets cannot be looked at: {error}"));
+            self.sessions.stop();
+            self.tap = None;
+        }
+        self.generation = self.sessions.generation();
+    }
+
+    fn send(&mut self) {
+        // Before: who is told that he is accepted is counted from then on.
+        self.tune();
+        while let Some(sending) = self.sessions.next_action() {
+            if self.port.send(sending.to, sending.via, sending.bytes).is_err() {
+                self.errors += 1;
+            }
+        }
+    }
+
+    fn count_dropped(&mut self) {
+        self.errors += self.tap.as_ref().map_or(0, |tap| u64::from(tap.dropped()));
+    }
+
+    /// Counts an error, and tells the first one.
+    fn complain(&mut self, what: String) {
+        self.errors += 1;
+        if !self.told {
+            self.told = true;
+            log::warn!("{what}");
+        }
+    }
+}
