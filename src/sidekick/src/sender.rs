@@ -206,7 +206,7 @@ impl Sender {
                 self.stats.quacks += 1;
                 self.stats.quack_bytes += bytes.len() as u64;
                 let age = Duration::from_micros(age_us.into());
-                let outcome = self.books.on_quack(now, age, &quack);
+                let outcome = self.books.on_quack(self.link.next_quack(now), age, &quack);
                 if outcome == Outcome::Undecodable {
                     self.stats.resyncs += 1;
                 }

@@ -8,6 +8,7 @@ pub mod connect;
 pub mod download;
 pub mod endpoint;
 pub mod goodput;
+pub mod media;
 pub mod options;
 pub mod output;
 pub mod pattern;

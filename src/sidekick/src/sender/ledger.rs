@@ -13,8 +13,8 @@ use super::Options;
 /// after all, they are still right.
 const HOLD: u32 = 8;
 
-/// And if no other quACK comes, it is lost after so many times: it may come that much
-/// later, then a quACK must be due, and that one may be late as well.
+/// And if no other quACK comes, it is lost after so many times and the quACKs' interval:
+/// it may come that much later, then a quACK must be due, and that one may be late as well.
 const WAIT: u32 = 3;
 
 /// A [`Ledger`] whatever its width.
@@ -23,7 +23,8 @@ pub(super) trait Books {
     fn on_sent(&mut self, now: Duration, tag: u64, payload: &[u8]) -> bool;
     /// The router counts from nothing.
     fn begin(&mut self);
-    fn on_quack(&mut self, now: Duration, age: Duration, quack: &AnyQuack) -> Outcome;
+    /// The next quACK can be expected by `next`.
+    fn on_quack(&mut self, next: Duration, age: Duration, quack: &AnyQuack) -> Outcome;
     fn next_lost(&mut self, now: Duration) -> Option<u64>;
     /// When a packet that is missing will have been so for long enough.
     fn due(&self) -> Option<Duration>;
@@ -141,13 +142,14 @@ impl<I: Wide> Ledger<I> {
     }
 
     /// Takes the router's sums; the log begins with the packet that it got last.
-    fn resync(&mut self, received: &Quack<I>, position: usize, seen: Duration) {
+    fn resync(&mut self, received: &Quack<I>, position: usize) {
         self.ids.drain(..position);
         self.packets.drain(..position);
         let (_, in_flight) = self.ids.make_contiguous().split_at(1);
         self.sent.resync(received, in_flight);
         self.in_step = true;
-        let unsure = seen.saturating_add(self.tolerance);
+        let last = self.packets.front().map_or(Duration::ZERO, |packet| packet.sent_at);
+        let unsure = last.saturating_add(self.tolerance);
         for (index, packet) in self.packets.iter_mut().enumerate() {
             packet.missing = false;
             if index == 0 {
@@ -162,7 +164,7 @@ impl<I: Wide> Ledger<I> {
     /// what is settled out of the log, but not the packet that the router got last:
     /// the next quACK may name the same. `seen` is by when a packet had to be sent, so
     /// that the router would have it.
-    fn settle(&mut self, now: Duration, seen: Duration, position: usize, missing: &Missing<I>) {
+    fn settle(&mut self, next: Duration, seen: Duration, position: usize, missing: &Missing<I>) {
         missing.identifiers.iter().for_each(|id| self.sent.remove(*id));
         let hold = self.tolerance.saturating_mul(HOLD);
         // Half of the threshold is left for what comes.
@@ -177,7 +179,7 @@ impl<I: Wide> Ledger<I> {
                 packet.missing = true;
                 let leaves = crowd > 0 || packet.sent_at.saturating_add(hold) <= seen;
                 crowd = crowd.saturating_sub(1);
-                self.judge(now, seen, leaves, &mut packet);
+                self.judge(next, seen, leaves, &mut packet);
                 if !leaves {
                     self.sent.insert(id);
                     keep.push((id, packet));
@@ -202,13 +204,13 @@ impl<I: Wide> Ledger<I> {
     }
 
     /// A packet is missing. `certain`: there will be no better time to say so.
-    fn judge(&mut self, now: Duration, seen: Duration, certain: bool, packet: &mut Packet) {
+    fn judge(&mut self, next: Duration, seen: Duration, certain: bool, packet: &mut Packet) {
         let open = matches!(packet.fate, Fate::Open | Fate::Suspect(_));
         if open && (certain || packet.sent_at.saturating_add(self.tolerance) <= seen) {
             packet.fate = Fate::Lost;
             self.report(packet.tag);
         } else if packet.fate == Fate::Open {
-            packet.fate = Fate::Suspect(now.saturating_add(self.tolerance.saturating_mul(WAIT)));
+            packet.fate = Fate::Suspect(next.saturating_add(self.tolerance.saturating_mul(WAIT)));
         }
     }
 
@@ -304,7 +306,7 @@ impl<I: Wide> Books for Ledger<I> {
         self.in_step = false;
     }
 
-    fn on_quack(&mut self, now: Duration, age: Duration, quack: &AnyQuack) -> Outcome {
+    fn on_quack(&mut self, next: Duration, age: Duration, quack: &AnyQuack) -> Outcome {
         let Some(received) = I::of(quack) else { return Outcome::Unknown };
         let Some(last) = received.last() else {
             // Of no packets: whatever was counted before is forgotten.
@@ -322,14 +324,14 @@ impl<I: Wide> Books for Ledger<I> {
         if self.in_step {
             let found = self.sent.decode(log, received).ok();
             match found.or_else(|| self.burst(received, position)) {
-                Some(missing) => self.settle(now, seen, position, &missing),
+                Some(missing) => self.settle(next, seen, position, &missing),
                 None => {
-                    self.resync(received, position, seen);
+                    self.resync(received, position);
                     outcome = Outcome::Undecodable;
                 }
             }
         } else {
-            self.resync(received, position, seen);
+            self.resync(received, position);
         }
         let later = self.ids.iter().position(|id| *id == last).map_or(0, |index| index + 1);
         self.judge_in_flight(seen, later);

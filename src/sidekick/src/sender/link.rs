@@ -264,6 +264,14 @@ impl Link {
         }
     }
 
+    /// By when the next quACK can be expected, if only time matters.
+    pub(super) fn next_quack(&self, now: Duration) -> Duration {
+        match self.interval {
+            Interval::Millis(every) => after(now, Duration::from_millis(every.get().into())),
+            _ => now,
+        }
+    }
+
     /// None: old news. Otherwise whether another counting has begun.
     pub(super) fn on_quack(&mut self, now: Duration, sequence: u16, epoch: u32) -> Option<bool> {
         let late = self.is_late(now, epoch);
@@ -289,6 +297,7 @@ impl Link {
             self.unanswered = 0;
         }
         self.heard = now;
+        self.cookies = 0;
         (self.quacked, self.packets) = (now, 0);
         self.patience = (self.patience / 2).max(1);
         Some(new)
