@@ -4,10 +4,9 @@
 //! look at the packets, and a clock. Packets pass whatever becomes of it.
 
 use std::num::{NonZeroU8, NonZeroU16};
-use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use pemi_sidekick::Interval;
 use pemi_sidekick::router::Stats;
@@ -22,11 +21,9 @@ mod port;
 mod tap;
 mod worker;
 
-use worker::{Command, Worker};
+use worker::Worker;
 
 const STACK: usize = 256 << 10;
-/// It answers within microseconds unless the machine stands still.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What it works by. With others it starts anew.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +74,20 @@ struct Snapshot {
     errors: u64,
 }
 
+/// What the thread and who runs it tell each other. (Channels would do; each kind of
+/// them is several KB.)
+#[derive(Debug)]
+struct Shared {
+    waker: Waker,
+    stop: AtomicBool,
+    reset: AtomicBool,
+    snapshot: Mutex<Snapshot>,
+}
+
 #[derive(Debug)]
 struct Running {
     settings: Settings,
-    commands: Sender<Command>,
-    waker: Arc<Waker>,
+    shared: Arc<Shared>,
     thread: JoinHandle<Result<(), String>>,
 }
 
@@ -97,8 +103,8 @@ impl Sidekick {
     /// Starts, ends, or starts it anew, as `config` says; if that changes nothing it
     /// goes on.
     pub fn configure(&mut self, config: &Config) {
-        self.enabled = config.sidekick.enabled;
         let settings = Settings::of(config);
+        self.enabled = settings.is_some();
         let same = self.running.as_ref().map(|running| &running.settings) == settings.as_ref();
         if same && self.error.is_none() {
             return;
@@ -114,7 +120,7 @@ impl Sidekick {
     /// Ends its sessions and the thread.
     pub fn stop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.tell(Command::Stop);
+            running.tell(&running.shared.stop);
             // What went wrong was told when it was noticed.
             let _ = running.thread.join();
         }
@@ -133,7 +139,7 @@ impl Sidekick {
     /// Counters back to zero.
     pub fn reset(&self) {
         if let Some(running) = &self.running {
-            running.tell(Command::Reset);
+            running.tell(&running.shared.reset);
         }
     }
 
@@ -145,7 +151,7 @@ impl Sidekick {
     /// Its part of the status.
     pub fn status(&self) -> Value {
         let Snapshot { stats, errors } =
-            self.running.as_ref().and_then(Running::snapshot).unwrap_or_default();
+            self.running.as_ref().map(Running::snapshot).unwrap_or_default();
         json!({"enabled": self.enabled, "sessions": stats.sessions, "quacks": stats.quacks,
             "quack_bytes": stats.quack_bytes, "packets": stats.packets, "losses": stats.losses,
             "late": stats.late, "refused": stats.refused, "ignored": stats.ignored,
@@ -159,30 +165,31 @@ impl Sidekick {
 }
 
 impl Running {
-    fn tell(&self, command: Command) {
-        // One that has ended is noticed by `Sidekick::look`.
-        let _ = self.commands.send(command);
-        self.waker.wake();
+    fn tell(&self, what: &AtomicBool) {
+        what.store(true, Ordering::Relaxed);
+        self.shared.waker.wake();
     }
 
-    fn snapshot(&self) -> Option<Snapshot> {
-        let (to, from) = mpsc::channel();
-        self.tell(Command::Snapshot(to));
-        from.recv_timeout(PATIENCE).ok()
+    fn snapshot(&self) -> Snapshot {
+        *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 fn start(settings: Settings) -> Result<Running, String> {
-    let waker = Arc::new(Waker::new().map_err(|e| format!("sidekick: eventfd: {e}"))?);
-    let (commands, receiver) = mpsc::channel();
-    let worker = Worker::open(&settings, receiver, waker.clone())?;
+    let shared = Arc::new(Shared {
+        waker: Waker::new().map_err(|e| format!("sidekick: eventfd: {e}"))?,
+        stop: AtomicBool::new(false),
+        reset: AtomicBool::new(false),
+        snapshot: Mutex::default(),
+    });
+    let worker = Worker::open(&settings, shared.clone())?;
     let thread = thread::Builder::new()
         .name("pemi-sidekick".into())
         .stack_size(STACK)
         .spawn(move || worker.run())
         .map_err(|e| format!("sidekick: thread: {e}"))?;
-    log::info!("sidekick answers port={} interval={:?}", settings.port, settings.interval);
-    Ok(Running { settings, commands, waker, thread })
+    log::info!("sidekick answers port={}", settings.port);
+    Ok(Running { settings, shared, thread })
 }
 
 #[cfg(test)]

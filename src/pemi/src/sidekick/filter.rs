@@ -65,12 +65,14 @@ pub fn program(flows: &[(u32, u16)]) -> Vec<sock_filter> {
 
 /// Nothing of it goes on unless what was loaded is one of `values`.
 fn one_of(program: &mut Vec<sock_filter>, values: impl Iterator<Item = u32>) {
-    let mut values: Vec<u32> = values.collect();
-    values.sort_unstable();
-    values.dedup();
-    values.truncate(MOST);
-    let past = (1..=values.len() as u8).rev();
-    program.extend(values.iter().zip(past).map(|(value, past)| jump(IF_EQUAL, *value, past, 0)));
+    let mut each: Vec<u32> = Vec::new();
+    for value in values.take(MOST) {
+        if !each.contains(&value) {
+            each.push(value);
+        }
+    }
+    let past = (1..=each.len() as u8).rev();
+    program.extend(each.iter().zip(past).map(|(value, past)| jump(IF_EQUAL, *value, past, 0)));
     program.push(drop_it());
 }
 

@@ -3,16 +3,16 @@
 use std::ffi::CString;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use pemi_engine::Nanos;
 use pemi_sidekick::router::{Config, Micros, Sessions};
 
 use super::port::Port;
 use super::tap::Tap;
-use super::{Settings, Snapshot};
-use crate::poll::{self, Interest, Waker};
+use super::{Settings, Shared, Snapshot};
+use crate::poll::{self, Interest};
 use crate::{clock, sched, socket};
 
 /// Messages taken before packets have their turn again: HELLOs may be many.
@@ -21,19 +21,8 @@ const MESSAGES: usize = 32;
 const PACKETS: usize = 1024;
 /// Longer than any message from a sender.
 const LONGEST: usize = 64;
-/// Between two looks at which devices there are.
+/// Between two looks at which devices there are, and two at what had no room.
 const SECOND: Micros = 1_000_000;
-
-/// What the thread is asked.
-#[derive(Debug)]
-pub enum Command {
-    /// Tell the counters.
-    Snapshot(Sender<Snapshot>),
-    /// Counters back to zero.
-    Reset,
-    /// End the sessions, and end.
-    Stop,
-}
 
 /// Everything that the thread has.
 pub struct Worker {
@@ -45,8 +34,9 @@ pub struct Worker {
     generation: u32,
     /// Those whose clients are answered; none: all.
     devices: Option<Devices>,
-    commands: Receiver<Command>,
-    waker: Arc<Waker>,
+    shared: Arc<Shared>,
+    /// When it was asked last how many packets there was no room for.
+    asked: Micros,
     errors: u64,
     told: bool,
 }
@@ -75,11 +65,7 @@ fn now() -> Micros {
 
 impl Worker {
     /// Opens what it needs; the error names the option that has to do with it.
-    pub fn open(
-        settings: &Settings,
-        commands: Receiver<Command>,
-        waker: Arc<Waker>,
-    ) -> Result<Worker, String> {
+    pub fn open(settings: &Settings, shared: Arc<Shared>) -> Result<Worker, String> {
         let Settings { port: number, interval, threshold, devices } = settings;
         let port = Port::open(*number).map_err(|error| {
             let likely = match error.raw_os_error() {
@@ -93,20 +79,21 @@ impl Worker {
         Tap::open(&[]).map_err(|error| {
             format!(
                 "option 'sidekick.enabled': packets cannot be looked at: {error}: CAP_NET_RAW and \
-                 a kernel with packet sockets (kmod-packet) are needed"
+                 a kernel with packet sockets are needed"
             )
         })?;
         let (random, config) = (RandomState::new(), Config::default());
+        let numbers = [0u8, 1, 2].map(|n| random.hash_one(n).to_ne_bytes());
+        let [first, second, [a, b, c, d, ..]] = numbers;
         let mut key = [0; 16];
-        for (n, half) in key.chunks_exact_mut(8).enumerate() {
-            half.copy_from_slice(&random.hash_one(n).to_ne_bytes());
-        }
+        key[..8].copy_from_slice(&first);
+        key[8..].copy_from_slice(&second);
         let config = Config { interval: *interval, threshold: *threshold, ..config };
         let names = |names: &Vec<String>| {
             names.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect()
         };
         Ok(Worker {
-            sessions: Sessions::new(config, key, random.hash_one("epoch") as u32),
+            sessions: Sessions::new(config, key, u32::from_ne_bytes([a, b, c, d])),
             port,
             tap: None,
             generation: 0,
@@ -115,8 +102,8 @@ impl Worker {
                 indexes: vec![],
                 resolved: None,
             }),
-            commands,
-            waker,
+            shared,
+            asked: 0,
             errors: 0,
             told: false,
         })
@@ -127,24 +114,14 @@ impl Worker {
         sched::exact_timers();
         loop {
             self.wait().map_err(|error| format!("sidekick: poll: {error}"))?;
-            while let Ok(command) = self.commands.try_recv() {
-                match command {
-                    Command::Snapshot(to) => {
-                        self.count_dropped();
-                        // Who asked may have given up waiting.
-                        let _ =
-                            to.send(Snapshot { stats: self.sessions.stats(), errors: self.errors });
-                    }
-                    Command::Reset => {
-                        self.sessions.reset_stats();
-                        self.errors = 0;
-                    }
-                    Command::Stop => {
-                        self.sessions.stop();
-                        self.send();
-                        return Ok(());
-                    }
-                }
+            if self.shared.stop.load(Ordering::Relaxed) {
+                self.sessions.stop();
+                self.send();
+                return Ok(());
+            }
+            if self.shared.reset.swap(false, Ordering::Relaxed) {
+                self.sessions.reset_stats();
+                self.errors = 0;
             }
             self.messages();
             // What has come by now is no longer late.
@@ -152,19 +129,29 @@ impl Worker {
             self.packets();
             self.sessions.on_timeout(now);
             self.send();
+            self.publish(now);
         }
+    }
+
+    fn publish(&mut self, now: Micros) {
+        if now.saturating_sub(self.asked) >= SECOND {
+            self.asked = now;
+            self.count_dropped();
+        }
+        let snapshot = Snapshot { stats: self.sessions.stats(), errors: self.errors };
+        *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
     fn wait(&mut self) -> io::Result<()> {
         let timeout = self.sessions.next_timeout().map(|at| {
             Nanos::try_from(at.saturating_sub(now()).saturating_mul(1_000)).unwrap_or(Nanos::MAX)
         });
-        let (waker, port) = (Interest::read(&*self.waker), Interest::read(&self.port));
+        let (waker, port) = (Interest::read(&self.shared.waker), Interest::read(&self.port));
         match &self.tap {
             Some(tap) => poll::wait(&mut [waker, port, Interest::read(tap)], timeout)?,
             None => poll::wait(&mut [waker, port], timeout)?,
         }
-        self.waker.clear();
+        self.shared.waker.clear();
         Ok(())
     }
 

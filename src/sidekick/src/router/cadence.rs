@@ -64,14 +64,15 @@ struct Found {
     /// The closer, the more.
     weight: u32,
     /// How much later than that, all in all.
-    sum: i64,
+    sum: i32,
     /// The same without sign.
-    distances: u64,
+    distances: u32,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Cadence {
-    times: [Micros; RECENT],
+    /// Without their upper half: what is more than an hour ago does not matter.
+    times: [u32; RECENT],
     known: usize,
     at: usize,
     beat: Option<Beat>,
@@ -129,7 +130,7 @@ impl Cadence {
     pub fn on_arrival(&mut self, now: Micros) -> Arrival {
         let arrival = self.place(now);
         if let Some(time) = self.times.get_mut(self.at) {
-            *time = now;
+            *time = now as u32;
         }
         self.at = (self.at + 1) % RECENT;
         self.known = (self.known + 1).min(RECENT);
@@ -148,7 +149,7 @@ impl Cadence {
         let (margin, period) = (beat.margin(), beat.period);
         let Some(due) = beat.due else {
             // After a pause. One packet alone may be any.
-            let in_step = self.follows(now, period, margin).is_some();
+            let in_step = self.follows(now as u32, period, margin).is_some();
             if let Some(beat) = &mut self.beat {
                 beat.due = in_step.then(|| now.saturating_add(beat.step()));
                 beat.last = now;
@@ -169,19 +170,24 @@ impl Cadence {
     }
 
     /// How far from exactly `period` before `time` the nearest of the recent arrivals is.
-    fn follows(&self, time: Micros, period: u32, tolerance: u32) -> Option<i32> {
-        let wanted = time.saturating_sub(period.into());
-        let recent = self.times.iter().take(self.known);
-        recent
-            .map(|&earlier| distance(wanted, earlier))
-            .filter(|off| off.unsigned_abs() <= tolerance)
-            .min_by_key(|off| off.unsigned_abs())
+    fn follows(&self, time: u32, period: u32, tolerance: u32) -> Option<i32> {
+        let wanted = time.wrapping_sub(period);
+        let mut nearest = None;
+        let mut limit = tolerance;
+        for earlier in self.times {
+            let off = wanted.wrapping_sub(earlier).cast_signed();
+            if off.unsigned_abs() <= limit {
+                limit = off.unsigned_abs();
+                nearest = Some(off);
+            }
+        }
+        nearest
     }
 
     /// The arrival so many before the last one.
-    fn before(&self, back: usize) -> Option<Micros> {
+    fn before(&self, back: usize) -> u32 {
         let at = (self.at + 2 * RECENT - 1 - back) % RECENT;
-        if back < self.known { self.times.get(at).copied() } else { None }
+        self.times.get(at).copied().unwrap_or_default()
     }
 
     /// Looks for a period in the recent arrivals, whether or not there is one.
@@ -217,7 +223,7 @@ impl Cadence {
             stray: 0,
             in_step: 0,
         };
-        if self.follows(now, beat.period, beat.margin()).is_some() {
+        if self.follows(now as u32, beat.period, beat.margin()).is_some() {
             beat.due = Some(now.saturating_add(beat.step()));
         }
         self.beat = Some(beat);
@@ -227,12 +233,11 @@ impl Cadence {
 
     /// The time that explains the recent arrivals best.
     fn search(&self) -> Option<Found> {
-        let tolerance = self.tolerance()?;
+        let tolerance = self.tolerance();
         let mut best: Option<Found> = None;
         for apart in 1..=3 {
             for back in 0..RECENT / 2 {
-                let Some(gap) = self.before(back).zip(self.before(back + apart)) else { continue };
-                let period = u32::try_from(gap.0.saturating_sub(gap.1)).unwrap_or(u32::MAX);
+                let period = self.before(back).wrapping_sub(self.before(back + apart));
                 if !(SHORTEST..=LONGEST).contains(&period) {
                     continue;
                 }
@@ -250,27 +255,27 @@ impl Cadence {
             (enough && found.period >= SHORTEST).then_some(found)
         });
         let found = part.unwrap_or(best);
-        let off = found.sum / i64::from(found.count.max(1));
-        let period = u32::try_from(i64::from(found.period) + off).ok()?;
+        let off = found.sum / found.count.max(1).cast_signed();
+        let period = found.period.saturating_add_signed(off);
         Some(self.matches(period.clamp(SHORTEST, LONGEST), tolerance))
     }
 
     /// How far from a period two arrivals may be: so little that random ones seldom fit.
-    fn tolerance(&self) -> Option<u32> {
-        let span = self.before(0)?.saturating_sub(self.before(RECENT - 1)?);
-        Some(u32::try_from(span / (RECENT as u64 - 1) / 8).unwrap_or(u32::MAX).min(LONGEST / 8))
+    fn tolerance(&self) -> u32 {
+        let span = self.before(0).wrapping_sub(self.before(RECENT - 1));
+        (span / (RECENT as u32 - 1) / 8).min(LONGEST / 8)
     }
 
     /// How well this period explains the recent arrivals.
     fn matches(&self, period: u32, tolerance: u32) -> Found {
         let mut found = Found { period, count: 0, weight: 0, sum: 0, distances: 0 };
         let tolerance = tolerance.min(period / 6);
-        for &time in self.times.iter().take(self.known) {
+        for time in self.times {
             if let Some(off) = self.follows(time, period, tolerance) {
                 found.count += 1;
                 found.weight += 16 - 16 * off.unsigned_abs() / tolerance.max(1);
-                found.sum += i64::from(off);
-                found.distances += u64::from(off.unsigned_abs());
+                found.sum += off;
+                found.distances += off.unsigned_abs();
             }
         }
         found
@@ -285,7 +290,7 @@ fn stays(beat: &Beat, found: &Found, fitting: u32) -> bool {
 
 impl Found {
     fn deviation(&self) -> u32 {
-        u32::try_from(self.distances / u64::from(self.count.max(1))).unwrap_or(self.period)
+        self.distances / self.count.max(1)
     }
 }
 
@@ -441,7 +446,7 @@ mod tests {
         });
         assert_eq!(cadence.late_at(), Some(beat(24) + 8_000 + 1_500));
         for (period, packets) in [(10 * MS, 24), (20 * MS, 24), (50 * MS, 24), (33_366, 24)] {
-            let mut now = cadence.times.iter().max().copied().unwrap_or(0);
+            let mut now = Micros::from(cadence.before(0));
             for _ in 0..packets {
                 now += period;
                 feed(&mut cadence, now);

@@ -1,11 +1,11 @@
 //! Proof that who asks receives at the address that he asks from. Nothing is kept for
 //! who has not shown it.
 
-use core::hash::Hasher;
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 
 use siphasher::sip::SipHasher24;
 
+use super::session::octets;
 use super::{Micros, SEC};
 
 /// A cookie is good for the rest of the minute that it was made in and the next one.
@@ -39,20 +39,21 @@ impl Cookies {
 
     pub fn is_good(&self, now: Micros, client: SocketAddr, cookie: u64) -> bool {
         let epoch = now / EPOCH;
-        cookie == self.cookie(client, epoch)
-            || epoch > 0 && cookie == self.cookie(client, epoch - 1)
+        [Some(epoch), epoch.checked_sub(1)]
+            .into_iter()
+            .flatten()
+            .any(|epoch| cookie == self.cookie(client, epoch))
     }
 
     /// Never zero: that is a sender's way to say that it has none.
     fn cookie(&self, client: SocketAddr, epoch: u64) -> u64 {
-        let mut hasher = SipHasher24::new_with_key(&self.key);
-        match client.ip() {
-            IpAddr::V4(ip) => hasher.write(&ip.to_ipv6_mapped().octets()),
-            IpAddr::V6(ip) => hasher.write(&ip.octets()),
-        }
-        hasher.write(&client.port().to_be_bytes());
-        hasher.write(&epoch.to_be_bytes());
-        hasher.finish().max(1)
+        let mut message = [0; 26];
+        let (ip, rest) = message.split_at_mut(16);
+        let (port, time) = rest.split_at_mut(2);
+        ip.copy_from_slice(&octets(client.ip()));
+        port.copy_from_slice(&client.port().to_be_bytes());
+        time.copy_from_slice(&epoch.to_be_bytes());
+        SipHasher24::new_with_key(&self.key).hash(&message).max(1)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use core::net::{IpAddr, SocketAddr};
 use core::ops::Range;
-use std::collections::VecDeque;
 
 use pemi_quack::Message;
 
@@ -32,7 +31,8 @@ pub struct Sending<'a> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outbox {
     bytes: Vec<u8>,
-    waiting: VecDeque<(SocketAddr, Via, Range<usize>)>,
+    waiting: Vec<(SocketAddr, Via, Range<usize>)>,
+    taken: usize,
 }
 
 impl Outbox {
@@ -48,7 +48,9 @@ impl Outbox {
         message: &Message<'_>,
         more: impl FnOnce(&mut Vec<u8>),
     ) -> usize {
-        if self.waiting.is_empty() {
+        if self.taken == self.waiting.len() {
+            self.taken = 0;
+            self.waiting.clear();
             self.bytes.clear();
         } else if self.waiting.len() >= MOST {
             return 0;
@@ -56,12 +58,13 @@ impl Outbox {
         let start = self.bytes.len();
         message.write(&mut self.bytes);
         more(&mut self.bytes);
-        self.waiting.push_back((to, via, start..self.bytes.len()));
+        self.waiting.push((to, via, start..self.bytes.len()));
         self.bytes.len() - start
     }
 
     pub fn take(&mut self) -> Option<Sending<'_>> {
-        let (to, via, range) = self.waiting.pop_front()?;
-        Some(Sending { to, via, bytes: self.bytes.get(range)? })
+        let (to, via, range) = self.waiting.get(self.taken)?;
+        self.taken += 1;
+        Some(Sending { to: *to, via: *via, bytes: self.bytes.get(range.clone())? })
     }
 }

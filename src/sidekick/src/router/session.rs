@@ -12,10 +12,18 @@ use super::{Micros, Stats};
 /// Whose packets are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Flow {
-    pub client: IpAddr,
     pub client_port: u16,
-    pub server: IpAddr,
     pub server_port: u16,
+    pub client: [u8; 16],
+    pub server: [u8; 16],
+}
+
+/// An address as IPv6 has it: quicker to compare.
+pub(super) fn octets(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
 }
 
 /// What a sender asked for, with which it is another session if it changes.
@@ -52,18 +60,28 @@ impl Flow {
     /// The one that a HELLO from `client` is about.
     pub fn of(hello: &Hello, client: IpAddr) -> Flow {
         Flow {
-            client: client.to_canonical(),
+            client: octets(client),
             client_port: hello.client_port,
-            server: hello.server.to_canonical(),
+            server: octets(hello.server),
             server_port: hello.server_port,
         }
     }
 
+    pub fn between(from: SocketAddr, to: SocketAddr) -> Flow {
+        Flow {
+            client: octets(from.ip()),
+            client_port: from.port(),
+            server: octets(to.ip()),
+            server_port: to.port(),
+        }
+    }
+
     pub fn is_possible(&self) -> bool {
-        let server = self.server;
+        let ip = |octets: [u8; 16]| IpAddr::from(octets).to_canonical();
+        let server = ip(self.server);
         self.client_port > 0
             && self.server_port > 0
-            && self.client.is_ipv4() == server.is_ipv4()
+            && ip(self.client).is_ipv4() == server.is_ipv4()
             && !(server.is_unspecified() || server.is_multicast() || server.is_loopback())
     }
 }
@@ -138,11 +156,10 @@ impl Session {
         more
     }
 
-    /// From nothing again.
+    /// From nothing again. When packets are due is not forgotten.
     pub fn reset(&mut self, epoch: u32) {
         self.epoch = epoch;
         self.quack.clear();
-        self.schedule = Schedule::new(self.interval);
     }
 
     pub fn accept(&self, lifetime_s: u16) -> Message<'static> {

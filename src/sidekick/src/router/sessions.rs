@@ -1,6 +1,6 @@
 //! All the sessions: who may have one, whose a packet is, when one ends.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::SocketAddr;
 
 use pemi_quack::{Hello, Message, Reason, Token};
 
@@ -70,16 +70,12 @@ impl Sessions {
         payload: &[u8],
         segment: usize,
     ) {
-        let Some(session) = self.sessions.iter_mut().find(|session| {
-            let flow = &session.flow;
-            flow.client_port == from.port()
-                && flow.server_port == to.port()
-                && session.via.device == device
-                && flow.client == from.ip()
-                && flow.server == to.ip()
-        }) else {
-            return;
-        };
+        let flow = Flow::between(from, to);
+        let session = self
+            .sessions
+            .iter_mut()
+            .find(|session| session.flow == flow && session.via.device == device);
+        let Some(session) = session else { return };
         let segment = if segment == 0 { payload.len() } else { segment };
         for payload in payload.chunks(segment.max(1)) {
             if let Some(due) = session.count(now, payload) {
@@ -211,24 +207,28 @@ impl Sessions {
 
     /// Whether there is room for one more session of `client`, if need be that of an
     /// idle one.
-    fn make_room(&mut self, now: Micros, client: IpAddr) -> bool {
-        let own = self.sessions.iter().filter(|session| session.flow.client == client).count();
+    fn make_room(&mut self, now: Micros, client: [u8; 16]) -> bool {
+        let (mut own, mut idlest, mut own_idlest) = (0, None, None);
+        let mut since = [now.saturating_sub(IDLE); 2];
+        for (at, session) in self.sessions.iter().enumerate() {
+            if session.active <= since[0] {
+                (since[0], idlest) = (session.active, Some(at));
+            }
+            if session.flow.client == client {
+                own += 1;
+                if session.active <= since[1] {
+                    (since[1], own_idlest) = (session.active, Some(at));
+                }
+            }
+        }
         let crowded = own >= self.config.max_per_client;
         if !crowded && self.sessions.len() < self.config.max_sessions {
             return true;
         }
-        let idle = self.sessions.iter().enumerate().filter(|(_, session)| {
-            (!crowded || session.flow.client == client)
-                && now.saturating_sub(session.active) >= IDLE
-        });
-        match idle.min_by_key(|(_, session)| session.active).map(|(at, _)| at) {
-            Some(at) => {
-                self.end(at);
-                self.stats.evicted += 1;
-                true
-            }
-            None => false,
-        }
+        let Some(at) = (if crowded { own_idlest } else { idlest }) else { return false };
+        self.end(at);
+        self.stats.evicted += 1;
+        true
     }
 
     /// Ends one and tells its sender.
