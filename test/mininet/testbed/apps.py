@@ -172,7 +172,8 @@ class Media(App):
 def said(output: str) -> dict[str, object]:
     """The last line of JSON that a program printed."""
     lines = [line for line in output.splitlines() if line.startswith("{")]
-    return json.loads(lines[-1]) if lines else {}
+    own = json.loads(lines[-1]) if lines else {}
+    return {key: own[key] for key in own if key != "app"}
 
 
 def media(seconds: float, payload: int, interval_ms: float) -> App:
