@@ -290,6 +290,24 @@ def test_a_distribution_may_begin_where_it_says_something(folder):
     assert ">85</text>" in svg
 
 
+def test_no_two_columns_look_alike():
+    for name in plan.names(EXPERIMENTS):
+        for table in plan.read(EXPERIMENTS, name, "full").tables:
+            css = plots.colours(table.columns)
+            looks = [{"off": "c1", "pemi": "c0"}.get(label, css[label]) for label in css]
+            assert len(set(looks)) == len(looks), (name, table.title)
+
+
+def test_ratios_may_be_left_out(folder):
+    one = plan.read(folder, "one", "full")
+    records = [(point, run_of(point.setup)) for point in one.points]
+    table = dataclasses.replace(one.tables[0], ratios=False)
+    found = figures.rows(table, records)
+    head = ["loss1", "bytes", "off", "pemi", "lossless", "published"]
+    assert report.head(table) == head
+    assert all(len(line) == len(head) for line in report.cells(table, found))
+
+
 def test_the_bars_of_a_call_name_what_they_compare():
     one = plan.read(EXPERIMENTS, "sidekick-media", "quick")
     assists = ["off", "sidekick-8p", "sidekick-4p", "sidekick-2p", "sidekick-adaptive"]

@@ -22,7 +22,7 @@ _KEYS = {
     "": {"title", "source", "question", "links", "cells", "tables", *SIZES},
     "tables": {
         *("title", "words", "app", "where", "metric", "unit", "better", "rows", "columns"),
-        *("plot", "x", "samples", "from_percent", "published", "checks"),
+        *("plot", "x", "samples", "from_percent", "ratios", "published", "checks"),
     },
     "checks": {"column", "of", "where", "at_least", "at_most"},
 }
@@ -61,6 +61,8 @@ class Table:
     samples: str | None = None
     # Where the axis of a `cdf` begins.
     from_percent: float = 0
+    # Whether the columns are also shown as parts of `off` and `lossless`.
+    ratios: bool = True
     published: tuple[dict, ...] = ()
     checks: tuple[Check, ...] = ()
 
