@@ -70,7 +70,7 @@ sim-ablation: setup ## what each rule of the engine is worth, as a table (SEEDS=
 test: test-rust test-python test-sim test-experiments ## all tests (as root: experiments need namespaces)
 
 test-rust: setup ## unit and property tests of both Cargo workspaces, and of the Go programs
-	cargo test
+	cargo test --workspace
 	cargo test $(TESTBED)
 	cargo test $(QUICHE)
 	$(GO) test ./...
@@ -88,7 +88,7 @@ test-experiments: build ## real downloads across emulated links, two minutes
 lint: setup ## formatting and static checks of everything
 	cargo fmt --all --check
 	cargo fmt --all --check $(TESTBED)
-	cargo clippy --all-targets -- -D warnings
+	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy --all-targets $(TESTBED) -- -D warnings
 	cargo clippy --all-targets $(QUICHE) -- -D warnings
 	$(GO) vet ./...

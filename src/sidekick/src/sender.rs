@@ -59,7 +59,7 @@ pub struct Options {
     /// When the router is to send quACKs.
     pub interval: Interval,
     /// How many packets are remembered at most. Enough for what is sent between two
-    /// quACKs and until the second is here; each takes 40 bytes, and an identifier.
+    /// quACKs and until the second is here; each takes 48 bytes and an identifier.
     pub log_limit: usize,
     /// By how much packets may be late, compared with those around them, and are not
     /// taken for lost: reordering, and how much the delay to the router varies.

@@ -1,6 +1,7 @@
 //! A router with one session: only what the protocol's description says, as simply as
 //! can be, to have something else to test senders with than the router itself.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU16;
 use std::time::Duration;
 
@@ -25,10 +26,23 @@ struct Session {
     packets: u16,
     /// When the last packet came.
     last: Duration,
-    /// And how long after the one before.
-    cadence: Duration,
+    /// Between the last ones, latest last.
+    gaps: VecDeque<Duration>,
     /// When to quACK without a packet.
     due: Option<Duration>,
+    /// QuACKs because the next packet is late.
+    late: u32,
+}
+
+impl Session {
+    /// A packet late by a quarter of the usual gap is late; another one may be then, too.
+    fn expect(&mut self, now: Duration) {
+        let mut gaps: Vec<Duration> = self.gaps.iter().copied().collect();
+        gaps.sort_unstable();
+        let usual = gaps.get(gaps.len() / 2).copied().unwrap_or_default();
+        let share = if self.late == 0 { 1.25 } else { 1.0 };
+        self.due = (self.late < 3).then(|| now + usual.mul_f64(share));
+    }
 }
 
 impl Model {
@@ -85,8 +99,9 @@ impl Model {
             quack: AnyQuack::new(hello.width, hello.threshold),
             packets: 0,
             last: Duration::ZERO,
-            cadence: Duration::ZERO,
+            gaps: VecDeque::new(),
             due: None,
+            late: 0,
         });
     }
 
@@ -108,8 +123,12 @@ impl Model {
             return None;
         }
         session.packets += 1;
-        session.cadence = now.saturating_sub(session.last);
+        if session.gaps.len() == 9 {
+            session.gaps.pop_front();
+        }
+        session.gaps.push_back(now.saturating_sub(session.last));
         session.last = now;
+        session.late = 0;
         match interval(&session.hello) {
             Interval::Packets(every) if session.packets >= every.get() => Some(self.quack(now)?),
             Interval::Millis(every) => {
@@ -117,8 +136,7 @@ impl Model {
                 None
             }
             Interval::Adaptive => {
-                // Late is by a quarter.
-                session.due = Some(now + session.cadence.mul_f64(1.25));
+                session.expect(now);
                 if session.packets >= 16 { self.quack(now) } else { None }
             }
             _ => None,
@@ -132,7 +150,12 @@ impl Model {
 
     /// Perhaps a quACK is due.
     pub fn on_timeout(&mut self, now: Duration) -> Option<Vec<u8>> {
-        self.session.as_mut()?.due.take_if(|due| *due <= now)?;
+        let session = self.session.as_mut()?;
+        session.due.take_if(|due| *due <= now)?;
+        if interval(&session.hello) == Interval::Adaptive {
+            session.late += 1;
+            session.expect(now);
+        }
         self.quack(now)
     }
 

@@ -1,4 +1,5 @@
 //! Running the programs of any stack.
+#![allow(dead_code, reason = "not every test needs all")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
