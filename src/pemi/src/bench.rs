@@ -20,6 +20,7 @@ use crate::config::Config;
 use crate::firewall::nft;
 use crate::path::{Command, Path, Snapshot, Wanted};
 use crate::poll::Waker;
+use crate::reply;
 use crate::writer::Writer;
 
 const FLOWS: u16 = 16;
@@ -38,6 +39,8 @@ const ACK: usize = 33;
 /// A range more in the acknowledgement.
 const RANGE: usize = 2;
 const PORT: u16 = 5442;
+/// For the path to come to an end of what it has.
+const PATIENCE: Duration = Duration::from_secs(10);
 const TABLE: &str = "pemi_bench";
 
 /// Measures; the error is for standard error.
@@ -178,13 +181,13 @@ fn through_queue(duration: Duration) -> Result<Value, String> {
     let sent = send(duration).map_err(|e| text("sockets", e));
     drop(table);
 
-    let (to, from) = mpsc::channel();
+    let (to, from) = reply::pair();
     let tell = |command| {
         let _ = commands.send(command);
         waker.wake();
     };
     tell(Command::Snapshot(to));
-    let seen = from.recv().ok();
+    let seen = from.wait(PATIENCE);
     tell(Command::Stop);
     let _ = thread.join();
     writer.stop();

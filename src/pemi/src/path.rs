@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use log::LevelFilter;
 use pemi_engine::{Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
@@ -17,6 +17,7 @@ use crate::nfqueue::message::{self, CHECKSUM_NOT_READY, GSO, Message, Packet};
 use crate::nfqueue::{BATCH, Inbox, MAX_LEN, Queue, Verdicts};
 use crate::poll::{self, Interest, Waker};
 use crate::probe::{self, Prober};
+use crate::reply::Reply;
 use crate::writer::Item;
 use crate::{events, logger, sched, udp};
 
@@ -26,15 +27,15 @@ const OVERDUE: Nanos = 3 * MS / 10;
 /// Batches taken in a row before timers and commands get their turn.
 const ROUNDS: usize = 8;
 
-/// What a packet path is asked from outside. Answers go into the channels.
+/// What a packet path is asked from outside.
 #[derive(Debug)]
 pub enum Command {
     /// Use these settings and tell of these events from now on.
     Configure(Box<Config>, Wanted),
     /// Tell the counters.
-    Snapshot(Sender<Snapshot>),
+    Snapshot(Reply<Snapshot>),
     /// Tell the flows with the most downstream bytes, at most so many.
-    Flows(usize, Sender<Vec<FlowInfo>>),
+    Flows(usize, Reply<Vec<FlowInfo>>),
     /// Counters back to zero.
     Reset,
     /// Release everything and end.
@@ -222,7 +223,6 @@ impl Path {
     fn obey(&mut self) -> io::Result<ControlFlow<()>> {
         self.waker.clear();
         while let Ok(command) = self.commands.try_recv() {
-            // Whoever asked may have given up waiting.
             match command {
                 Command::Configure(config, wanted) => {
                     self.wanted = wanted;
@@ -232,12 +232,8 @@ impl Path {
                     self.both = config.direction == Repaired::Both;
                     self.act()?;
                 }
-                Command::Snapshot(to) => {
-                    let _ = to.send(self.snapshot());
-                }
-                Command::Flows(limit, to) => {
-                    let _ = to.send(largest(self.engine.flows(now()), limit));
-                }
+                Command::Snapshot(to) => to.send(self.snapshot()),
+                Command::Flows(limit, to) => to.send(largest(self.engine.flows(now()), limit)),
                 Command::Reset => {
                     self.engine.reset();
                     self.unseen = 0;

@@ -24,6 +24,7 @@ use crate::history::History;
 use crate::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
 use crate::path::{Command, Path, Snapshot, Wanted};
 use crate::poll::{self, Interest, Waker};
+use crate::reply::{self, Reply};
 use crate::request::{Answer, Request};
 use crate::sidekick::Sidekick;
 use crate::signals::{Signal, Signals};
@@ -50,10 +51,10 @@ impl Worker {
         self.waker.wake();
     }
 
-    fn ask<T>(&self, command: impl FnOnce(Sender<T>) -> Command) -> Option<T> {
-        let (to, from) = mpsc::channel();
+    fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
+        let (to, from) = reply::pair();
         self.tell(command(to));
-        from.recv_timeout(PATIENCE).ok()
+        from.wait(PATIENCE)
     }
 }
 

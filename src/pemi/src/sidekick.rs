@@ -3,6 +3,7 @@
 //! What to say, and when, is the business of [`pemi_sidekick`]; here are a UDP port, a
 //! look at the packets, and a clock. Packets pass whatever becomes of it.
 
+use std::io;
 use std::num::{NonZeroU8, NonZeroU16};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +89,7 @@ struct Shared {
 struct Running {
     settings: Settings,
     shared: Arc<Shared>,
-    thread: JoinHandle<Result<(), String>>,
+    thread: JoinHandle<io::Result<()>>,
 }
 
 /// The thread, if it is to run and can.
@@ -130,7 +131,7 @@ impl Sidekick {
     pub fn look(&mut self) {
         if let Some(running) = self.running.take_if(|running| running.thread.is_finished()) {
             self.fail(match running.thread.join() {
-                Ok(Err(error)) => error,
+                Ok(Err(error)) => format!("sidekick: {error}"),
                 _ => "sidekick: its thread ended".into(),
             });
         }
@@ -152,10 +153,23 @@ impl Sidekick {
     pub fn status(&self) -> Value {
         let Snapshot { stats, errors } =
             self.running.as_ref().map(Running::snapshot).unwrap_or_default();
-        json!({"enabled": self.enabled, "sessions": stats.sessions, "quacks": stats.quacks,
-            "quack_bytes": stats.quack_bytes, "packets": stats.packets, "losses": stats.losses,
-            "late": stats.late, "refused": stats.refused, "ignored": stats.ignored,
-            "evicted": stats.evicted, "errors": errors})
+        let counters = [
+            ("sessions", stats.sessions.into()),
+            ("quacks", stats.quacks),
+            ("quack_bytes", stats.quack_bytes),
+            ("packets", stats.packets),
+            ("losses", stats.losses),
+            ("late", stats.late),
+            ("refused", stats.refused),
+            ("ignored", stats.ignored),
+            ("evicted", stats.evicted),
+            ("errors", errors),
+        ];
+        let mut status = json!({"enabled": self.enabled});
+        for (name, value) in counters {
+            status[name] = value.into();
+        }
+        status
     }
 
     fn fail(&mut self, error: String) {

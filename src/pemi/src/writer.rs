@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use log::Level;
 use pemi_engine::Event;
 
+use crate::reply::{self, Expected};
 use crate::{events, logger};
 
 /// Items that may wait.
@@ -35,17 +36,17 @@ pub enum Item {
 #[derive(Debug)]
 pub struct Writer {
     sender: SyncSender<Item>,
-    finished: Receiver<()>,
+    finished: Expected<()>,
 }
 
 impl Writer {
     /// Starts the thread; events go to `file`, too, if there is one.
     pub fn start(file: Option<File>) -> io::Result<Writer> {
         let (sender, items) = mpsc::sync_channel(BACKLOG);
-        let (done, finished) = mpsc::channel();
+        let (done, finished) = reply::pair();
         thread::Builder::new().name("pemi-writer".into()).stack_size(STACK).spawn(move || {
             write(&items, file.map(BufWriter::new));
-            let _ = done.send(());
+            done.send(());
         })?;
         logger::hand_over(sender.clone());
         Ok(Writer { sender, finished })
@@ -68,7 +69,7 @@ impl Writer {
             stop = again;
             thread::sleep(Duration::from_millis(5));
         }
-        let _ = self.finished.recv_timeout(PATIENCE);
+        self.finished.wait(PATIENCE);
     }
 }
 

@@ -32,39 +32,48 @@ const MOST: usize = 128;
 /// by it; no fragments, and no IPv6 extension headers. (Which flow it is in the end
 /// is looked at again; any device goes with any port here.)
 pub fn program(flows: &[(u32, u16)]) -> Vec<sock_filter> {
-    let mut program = vec![
-        op(LOAD_WORD, PACKET_TYPE),
-        only_if(u32::from(libc::PACKET_HOST)),
-        drop_it(),
-        op(LOAD_WORD, DEVICE),
-    ];
-    one_of(&mut program, flows.iter().map(|(device, _)| *device));
-    let v4 = [
-        op(LOAD_BYTE, IP + 9),
-        only_if(UDP),
-        drop_it(),
-        op(LOAD_HALF, IP + 6),
-        jump(IF_ANY_BIT, FRAGMENT, 0, 1),
-        drop_it(),
-        op(HEADER_LEN, IP),
-        op(LOAD_HALF_AT_X, IP),
-    ];
-    let v6 = [op(LOAD_BYTE, IP + 6), only_if(UDP), drop_it(), op(LOAD_HALF, IP + 40)];
-    program.push(op(LOAD_HALF, PROTOCOL));
-    program.push(jump(IF_EQUAL, libc::ETH_P_IP as u32, 2, 0));
-    program.push(jump(IF_EQUAL, libc::ETH_P_IPV6 as u32, v4.len() as u8 + 2, 0));
-    program.push(drop_it());
-    program.extend(v4);
-    // Past the other one.
-    program.push(op(SKIP, v6.len() as u32));
-    program.extend(v6);
-    one_of(&mut program, flows.iter().map(|(_, port)| u32::from(*port)));
+    let mut program = Vec::with_capacity(2 * flows.len() + 32);
+    program.extend_from_slice(&TO_US);
+    one_of(&mut program, &mut flows.iter().map(|(device, _)| *device));
+    program.extend_from_slice(&PORT);
+    one_of(&mut program, &mut flows.iter().map(|(_, port)| u32::from(*port)));
     program.push(op(RETURN, WHOLE));
     program
 }
 
+/// To this host or to be forwarded by it; then its device is loaded.
+const TO_US: [sock_filter; 4] = [
+    op(LOAD_WORD, PACKET_TYPE),
+    only_if(libc::PACKET_HOST as u32),
+    op(RETURN, 0),
+    op(LOAD_WORD, DEVICE),
+];
+
+/// UDP and no fragment; then its source port is loaded.
+const PORT: [sock_filter; 17] = [
+    op(LOAD_HALF, PROTOCOL),
+    jump(IF_EQUAL, libc::ETH_P_IP as u32, 2, 0),
+    jump(IF_EQUAL, libc::ETH_P_IPV6 as u32, 10, 0),
+    op(RETURN, 0),
+    // IPv4
+    op(LOAD_BYTE, IP + 9),
+    only_if(UDP),
+    op(RETURN, 0),
+    op(LOAD_HALF, IP + 6),
+    jump(IF_ANY_BIT, FRAGMENT, 0, 1),
+    op(RETURN, 0),
+    op(HEADER_LEN, IP),
+    op(LOAD_HALF_AT_X, IP),
+    op(SKIP, 4),
+    // IPv6
+    op(LOAD_BYTE, IP + 6),
+    only_if(UDP),
+    op(RETURN, 0),
+    op(LOAD_HALF, IP + 40),
+];
+
 /// Nothing of it goes on unless what was loaded is one of `values`.
-fn one_of(program: &mut Vec<sock_filter>, values: impl Iterator<Item = u32>) {
+fn one_of(program: &mut Vec<sock_filter>, values: &mut dyn Iterator<Item = u32>) {
     let mut each: Vec<u32> = Vec::new();
     for value in values.take(MOST) {
         if !each.contains(&value) {
@@ -73,25 +82,21 @@ fn one_of(program: &mut Vec<sock_filter>, values: impl Iterator<Item = u32>) {
     }
     let past = (1..=each.len() as u8).rev();
     program.extend(each.iter().zip(past).map(|(value, past)| jump(IF_EQUAL, *value, past, 0)));
-    program.push(drop_it());
+    program.push(op(RETURN, 0));
 }
 
-fn op(code: u16, k: u32) -> sock_filter {
+const fn op(code: u16, k: u32) -> sock_filter {
     sock_filter { code, jt: 0, jf: 0, k }
 }
 
 /// As many more instructions on if it holds, and if it does not.
-fn jump(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+const fn jump(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 
 /// Past the next instruction if what was loaded is this.
-fn only_if(value: u32) -> sock_filter {
+const fn only_if(value: u32) -> sock_filter {
     jump(IF_EQUAL, value, 1, 0)
-}
-
-fn drop_it() -> sock_filter {
-    op(RETURN, 0)
 }
 
 #[cfg(test)]

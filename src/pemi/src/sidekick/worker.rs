@@ -1,7 +1,6 @@
 //! The thread: messages and packets in, quACKs out.
 
 use std::ffi::CString;
-use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -13,7 +12,7 @@ use super::port::Port;
 use super::tap::Tap;
 use super::{Settings, Shared, Snapshot};
 use crate::poll::{self, Interest};
-use crate::{clock, sched, socket};
+use crate::{clock, entropy, sched, socket};
 
 /// Messages taken before packets have their turn again: HELLOs may be many.
 const MESSAGES: usize = 32;
@@ -82,18 +81,16 @@ impl Worker {
                  a kernel with packet sockets are needed"
             )
         })?;
-        let (random, config) = (RandomState::new(), Config::default());
-        let numbers = [0u8, 1, 2].map(|n| random.hash_one(n).to_ne_bytes());
-        let [first, second, [a, b, c, d, ..]] = numbers;
-        let mut key = [0; 16];
-        key[..8].copy_from_slice(&first);
-        key[8..].copy_from_slice(&second);
-        let config = Config { interval: *interval, threshold: *threshold, ..config };
+        let (mut key, mut epoch) = ([0; 16], [0; 4]);
+        entropy::fill(&mut key)
+            .and_then(|()| entropy::fill(&mut epoch))
+            .map_err(|error| format!("sidekick: random numbers: {error}"))?;
+        let config = Config { interval: *interval, threshold: *threshold, ..Config::default() };
         let names = |names: &Vec<String>| {
             names.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect()
         };
         Ok(Worker {
-            sessions: Sessions::new(config, key, u32::from_ne_bytes([a, b, c, d])),
+            sessions: Sessions::new(config, key, u32::from_ne_bytes(epoch)),
             port,
             tap: None,
             generation: 0,
@@ -110,10 +107,10 @@ impl Worker {
     }
 
     /// Works until it is told to stop.
-    pub fn run(mut self) -> Result<(), String> {
+    pub fn run(mut self) -> io::Result<()> {
         sched::exact_timers();
         loop {
-            self.wait().map_err(|error| format!("sidekick: poll: {error}"))?;
+            self.wait()?;
             if self.shared.stop.load(Ordering::Relaxed) {
                 self.sessions.stop();
                 self.send();
