@@ -4,7 +4,7 @@
 //! big-endian u64; the server answers with as many bytes of the [`pattern`].
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -22,7 +22,7 @@ pub struct ClientOptions {
     /// The server's address and port
     #[arg(long)]
     pub connect: SocketAddr,
-    /// How much to ask for
+    /// How much to ask for, or to send
     #[arg(long)]
     pub bytes: u64,
     /// Seconds after which to give up
@@ -43,6 +43,11 @@ impl ClientOptions {
     /// How long it may take.
     pub fn limit(&self) -> Duration {
         Duration::from_secs_f64(self.timeout)
+    }
+
+    /// Where else the result is to be written.
+    pub fn json(&self) -> Option<&Path> {
+        self.json.as_deref()
     }
 
     /// What is said when it took longer.
@@ -99,29 +104,39 @@ impl Progress {
         Ok(())
     }
 
-    /// Prints how far it came by now, whether or not that is all.
-    pub fn report(
-        &self,
-        stack: &'static str,
-        options: &ClientOptions,
-        complete: bool,
-    ) -> Result<()> {
+    /// The other side says that so many bytes came to it.
+    pub fn uploaded(&mut self, bytes: u64) {
+        self.received = bytes;
+    }
+
+    /// How far it came by now, whether or not that is all.
+    pub fn told(&self, app: &'static str, stack: &'static str, complete: bool) -> Report {
         let elapsed = self.start.elapsed().as_secs_f64();
-        let report = Report {
-            app: "goodput",
+        Report {
+            app,
             stack,
             bytes: self.received,
             fct_s: complete.then(|| rounded(elapsed)),
             handshake_s: self.handshake.map(|time| rounded(time.as_secs_f64())),
             goodput_mbps: rounded(self.received as f64 * 8e-6 / elapsed),
             complete,
-        };
-        print_json(&report, options.json.as_deref())
+        }
+    }
+
+    /// Prints that of a download.
+    pub fn report(
+        &self,
+        stack: &'static str,
+        options: &ClientOptions,
+        complete: bool,
+    ) -> Result<()> {
+        print_json(&self.told("goodput", stack, complete), options.json())
     }
 }
 
+/// The result.
 #[derive(Debug, Serialize)]
-struct Report {
+pub struct Report {
     app: &'static str,
     stack: &'static str,
     bytes: u64,

@@ -26,14 +26,19 @@ pub struct QuinnOptions {
 }
 
 impl QuinnOptions {
-    /// quinn's configuration; what is not set here has quinn's default.
-    pub fn transport(&self) -> Result<TransportConfig> {
-        let mut transport = TransportConfig::default();
-        let cc: Arc<dyn ControllerFactory + Send + Sync> = match self.common.cc {
+    /// The congestion controller.
+    pub fn controller(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
+        match self.common.cc {
             Cc::Cubic => Arc::new(CubicConfig::default()),
             Cc::Newreno => Arc::new(NewRenoConfig::default()),
             Cc::Bbr => Arc::new(BbrConfig::default()),
-        };
+        }
+    }
+
+    /// quinn's configuration; what is not set here has quinn's default.
+    pub fn transport(&self) -> Result<TransportConfig> {
+        let mut transport = TransportConfig::default();
+        let cc = self.controller();
         transport.congestion_controller_factory(cc).enable_segmentation_offload(self.gso);
         if let Some(mtu) = self.common.mtu {
             transport.initial_mtu(mtu).min_mtu(mtu).mtu_discovery_config(None);

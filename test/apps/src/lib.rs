@@ -14,10 +14,12 @@ pub mod output;
 pub mod pattern;
 pub mod program;
 pub mod rtc;
+pub mod sidekick;
 pub mod socket;
 pub mod summary;
 pub mod tcp;
 pub mod tls;
+pub mod upload;
 pub mod video;
 
 /// What both sides of every application speak.

@@ -10,7 +10,6 @@ pub mod packet;
 pub mod playout;
 pub mod rtt;
 pub mod server;
-mod sidekick;
 pub mod source;
 
 use std::net::{SocketAddr, UdpSocket};

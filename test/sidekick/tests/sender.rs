@@ -59,7 +59,8 @@ proptest! {
         (scene.interval, scene.loss, scene.loss_back, scene.sequence) =
             (interval, loss, loss_back, sequence);
         scene.gap = Duration::from_micros(gap_us);
-        scene.jitter = MS / 2;
+        // No reordering: with it, the quACK that clears a packet may be the one that is lost.
+        scene.jitter = (MS / 2).min(scene.gap * 9 / 10);
         let story = play(&scene);
         prop_assert!(wrong(&story).is_empty(), "{:?}", wrong(&story));
         let stats = story.sender.stats();

@@ -33,6 +33,10 @@ const STALL: Duration = Duration::from_millis(200);
 const STALL_INTERVALS: u16 = 4;
 /// Without losses, an adaptive router is silent for longer.
 const STALL_ADAPTIVE: (u64, Duration) = (32, Duration::from_millis(500));
+/// How long it is worth waiting for a quACK that may clear a packet.
+const SOON: Duration = Duration::from_millis(5);
+/// Packets after which an adaptive router surely has sent one.
+const ADAPTIVE_PACKETS: u16 = 32;
 /// If the router says that all is well, it takes up to so many times as long next time.
 const PATIENCE_MAX: u32 = 64;
 
@@ -71,6 +75,9 @@ pub(super) struct Link {
     /// When a quACK came, or counting began, and packets sent since.
     quacked: Duration,
     packets: u64,
+    /// When the last packet was sent, and how long usually after the one before.
+    sent: Duration,
+    gap: Duration,
     patience: u32,
     senseless: u32,
     reset: Option<u32>,
@@ -100,6 +107,8 @@ impl Link {
             heard: Duration::ZERO,
             quacked: Duration::ZERO,
             packets: 0,
+            sent: Duration::ZERO,
+            gap: Duration::ZERO,
             patience: 1,
             senseless: 0,
             reset: None,
@@ -181,6 +190,9 @@ impl Link {
     /// A packet that the router counts, if it is there.
     pub(super) fn on_sent(&mut self, now: Duration) {
         self.packets = self.packets.saturating_add(1);
+        let gap = now.saturating_sub(self.sent).min(SOON);
+        self.gap = self.gap - self.gap / 8 + gap / 8;
+        self.sent = now;
         if self.state != State::Running || self.unanswered > 0 {
             return;
         }
@@ -220,18 +232,26 @@ impl Link {
         lifetime_s: u16,
         epoch: u32,
     ) -> bool {
-        // A cookie was asked for, so the router had forgotten the session: even if it
-        // calls the counting what it called the last one, it has begun anew.
+        // A cookie was wanted: cookies have changed, as they do from time to time, or the
+        // router has forgotten the session and begun anew, perhaps even with the number
+        // that the last counting had. Then its quACKs will fit neither way.
         let forgot = self.cookies > 0;
         if !forgot && self.is_late(now, epoch) {
             return false;
         }
-        let new = forgot || self.counting.is_none_or(|counting| counting.epoch != epoch);
-        if new {
-            self.begin(now, epoch);
-            self.patience = 1;
-        } else {
-            self.patience = (self.patience * 2).min(PATIENCE_MAX);
+        let mut new = false;
+        match &mut self.counting {
+            Some(counting) if counting.epoch == epoch => {
+                if forgot {
+                    counting.sequence = None;
+                }
+                self.patience = (self.patience * 2).min(PATIENCE_MAX);
+            }
+            _ => {
+                self.begin(now, epoch);
+                self.patience = 1;
+                new = true;
+            }
         }
         // QuACKs are waited for from now on.
         (self.quacked, self.packets) = (now, 0);
@@ -264,12 +284,17 @@ impl Link {
         }
     }
 
-    /// By when the next quACK can be expected, if only time matters.
+    /// By when the next quACK can be expected; one that waits for packets, only if it
+    /// comes soon.
     pub(super) fn next_quack(&self, now: Duration) -> Duration {
-        match self.interval {
-            Interval::Millis(every) => after(now, Duration::from_millis(every.get().into())),
-            _ => now,
-        }
+        let packets = match self.interval {
+            Interval::Millis(every) => {
+                return after(now, Duration::from_millis(every.get().into()));
+            }
+            Interval::Packets(every) => every.get(),
+            Interval::Adaptive | Interval::Router => ADAPTIVE_PACKETS,
+        };
+        after(now, (self.gap * u32::from(packets)).min(SOON))
     }
 
     /// None: old news. Otherwise whether another counting has begun.

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::packet::{Body, Cause, Cipher, MIN_BYTES};
 use super::rtt::Rtt;
-use super::sidekick::{self, Sidekick, SidekickOptions};
 use super::source::Source;
 use super::{PACKET, receive, send, wait};
 use crate::output::{print_json, rounded};
+use crate::sidekick::{self, Sidekick, SidekickOptions};
 use crate::socket;
 
 /// How often the start and the end are told until they are answered.
@@ -110,7 +110,7 @@ pub fn run(options: &ClientOptions) -> Result<()> {
     let now = monotonic();
     let mut client = Client {
         options,
-        sidekick: Sidekick::new(&options.sidekick, cipher.random()?, port, options.connect),
+        sidekick: Sidekick::new(&options.sidekick, cipher.random()?, port, options.connect, 0),
         session: cipher.random()?,
         socket,
         cipher,

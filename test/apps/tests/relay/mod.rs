@@ -38,7 +38,11 @@ pub struct Relay {
 
 impl Relay {
     pub fn start(receiver: &str, options: Options) -> Relay {
-        let socket = || UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = || {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.set_nonblocking(true).unwrap();
+            socket
+        };
         let [front, back, control] = [socket(), socket(), socket()];
         back.connect(receiver).unwrap();
         let (address, router) = (front.local_addr().unwrap(), control.local_addr().unwrap());
@@ -49,7 +53,9 @@ impl Relay {
             random: Random::new(1),
             model: Model::new(7, 0, 65_530),
             client: None,
+            asker: None,
             start: None,
+            serial: 0,
             queue: BinaryHeap::new(),
         };
         let stopped = stop.clone();
@@ -86,14 +92,20 @@ enum Hop {
     Answer,
 }
 
+/// When it arrives, which of those at that time it is, where, and what.
+type Passing = (u64, u64, Hop, Vec<u8>);
+
 struct Inner {
     sockets: [UdpSocket; 3],
     options: Options,
     random: Random,
     model: Model,
     client: Option<SocketAddr>,
+    /// Where the sender's messages come from.
+    asker: Option<SocketAddr>,
     start: Option<u64>,
-    queue: BinaryHeap<Reverse<(u64, u64, Hop, Vec<u8>)>>,
+    serial: u64,
+    queue: BinaryHeap<Reverse<Passing>>,
 }
 
 impl Inner {
@@ -109,12 +121,16 @@ impl Inner {
         let mut buffer = [0; 2048];
         for (index, hop) in [Hop::Up, Hop::Down, Hop::Ask].into_iter().enumerate() {
             // Refused, if the receiver has gone.
-            if ready[index]
+            while ready[index]
                 && let Ok((length, from)) = self.sockets[index].recv_from(&mut buffer)
             {
-                if hop == Hop::Up {
-                    self.client = Some(from);
-                    self.start.get_or_insert(now);
+                match hop {
+                    Hop::Up => {
+                        self.client = Some(from);
+                        self.start.get_or_insert(now);
+                    }
+                    Hop::Ask => self.asker = Some(from),
+                    _ => {}
                 }
                 let lossy = matches!(hop, Hop::Up | Hop::Ask);
                 if !lossy || self.random.unit() >= self.options.loss {
@@ -123,12 +139,10 @@ impl Inner {
                 }
             }
         }
-        while let Some(Reverse((at, _, hop, bytes))) = self.queue.pop() {
-            if at > now {
-                self.queue.push(Reverse((at, 0, hop, bytes)));
-                break;
+        while self.queue.peek().is_some_and(|Reverse((at, ..))| *at <= now) {
+            if let Some(Reverse((_, _, hop, bytes))) = self.queue.pop() {
+                self.arrive(now, hop, bytes);
             }
-            self.arrive(now, hop, bytes);
         }
         if let Some(message) = self.model.on_timeout(Duration::from_nanos(now)) {
             self.pass(now + NEAR, Hop::Answer, message);
@@ -137,8 +151,8 @@ impl Inner {
 
     fn pass(&mut self, at: u64, hop: Hop, bytes: Vec<u8>) {
         // Packets of one moment in the order that they came in.
-        let order = self.queue.len() as u64 + 1;
-        self.queue.push(Reverse((at, order, hop, bytes)));
+        self.serial += 1;
+        self.queue.push(Reverse((at, self.serial, hop, bytes)));
     }
 
     fn gone(&mut self, now: u64) -> bool {
@@ -169,9 +183,10 @@ impl Inner {
                 None
             }
             Hop::Down | Hop::Answer => {
-                if let Some(client) = self.client {
-                    let socket = &self.sockets[if hop == Hop::Down { 0 } else { 2 }];
-                    let _ = socket.send_to(&bytes, client);
+                let (socket, to) =
+                    if hop == Hop::Down { (0, self.client) } else { (2, self.asker) };
+                if let Some(to) = to {
+                    let _ = self.sockets[socket].send_to(&bytes, to);
                 }
                 None
             }

@@ -1,4 +1,5 @@
-//! Sidekick as the sender of [`crate::media`] uses it: options, address, result.
+//! Sidekick as the senders of [`crate::media`] and [`crate::upload`] use it: options,
+//! address, result.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::num::{NonZeroU8, NonZeroU16};
@@ -7,8 +8,6 @@ use std::time::Duration;
 use pemi_quack::Interval;
 use pemi_sidekick::sender::{Options, Sender, State};
 use serde::Serialize;
-
-use super::send;
 
 /// Options for Sidekick.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -56,16 +55,18 @@ pub struct Report {
 }
 
 impl Sidekick {
-    /// If the options want it.
+    /// If the options want it, with identifiers from this byte of the payload on.
     pub fn new(
         options: &SidekickOptions,
         token: u64,
         client_port: u16,
         server: SocketAddr,
+        offset: u16,
     ) -> Option<Sidekick> {
         let sender = Sender::new(Options {
             threshold: options.threshold,
             interval: options.sidekick_interval,
+            offset,
             ..Options::new(token, client_port, server)
         });
         options.sidekick.map(|router| Sidekick { router, sender })
@@ -93,7 +94,8 @@ impl Sidekick {
     /// Tells the router what there is to tell.
     pub fn poll(&mut self, now: u64, socket: &UdpSocket) {
         while let Some(message) = self.sender.poll_message(Duration::from_nanos(now)) {
-            send(socket, &message, self.router);
+            // A network that takes none at present is one that loses it.
+            let _ = socket.send_to(&message, self.router);
         }
     }
 
