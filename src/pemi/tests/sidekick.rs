@@ -114,6 +114,17 @@ impl Sender {
         self.log.push(id);
     }
 
+    /// The ages, in microseconds, of the quACKs that have come and those still to come.
+    fn ages(&self) -> Vec<u32> {
+        let (mut ages, mut buffer) = (Vec::new(), [0; 2048]);
+        while let Ok(len) = self.talk.recv(&mut buffer) {
+            if let Ok(Message::Quack { age_us, .. }) = Message::parse(&buffer[..len]) {
+                ages.push(age_us);
+            }
+        }
+        ages
+    }
+
     /// The next quACK: epoch, sequence, sums.
     fn quack(&self) -> Option<(u32, u16, Quack<u32>)> {
         let mut buffer = [0; 2048];
@@ -206,8 +217,11 @@ fn a_late_packet_is_told_of_while_it_is_missed() {
         let due = begin + n * Duration::from_millis(20);
         thread::sleep(due.saturating_duration_since(Instant::now()));
     }
-    // Nothing comes any more, and it says so.
+    // Nothing comes any more, and it says so: 20 ms after the last one, and a margin.
     let status = daemon.until(|status| status["sidekick"]["late"].as_u64() >= Some(1));
+    let ages = sender.ages();
+    let late = ages.iter().filter(|age| **age > 15_000).min();
+    assert!(late.is_some_and(|age| (20_000..60_000).contains(age)), "{ages:?}");
     assert!(status["sidekick"]["quacks"].as_u64() <= Some(20), "{status}");
 }
 

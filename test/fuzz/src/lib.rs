@@ -2,6 +2,7 @@
 //! must neither panic nor find a wrong answer, about which it panics itself.
 
 pub mod quack;
+pub mod sidekick;
 
 use pemi_quack_tests::scene::numbers;
 
@@ -16,7 +17,10 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: &[Target] = &[Target { name: "quack", run: quack::run, seeds: quack::seeds }];
+pub const TARGETS: &[Target] = &[
+    Target { name: "quack", run: quack::run, seeds: quack::seeds },
+    Target { name: "sidekick", run: sidekick::run, seeds: sidekick::seeds },
+];
 
 /// `input` with a few bytes changed, taken out, or put in.
 pub fn mutate(input: &[u8], seed: u64) -> Vec<u8> {

@@ -143,3 +143,44 @@ fn v4(ip: Ipv4Addr, port: u16) -> libc::sockaddr_in {
     name.sin_addr.s_addr = u32::from_ne_bytes(ip.octets());
     name
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::poll::{self, Interest};
+    use pemi_engine::SEC;
+    use std::net::UdpSocket;
+
+    /// One that answers `client` from where it was asked.
+    fn answers(fd: OwnedFd, both: bool, port: u16, client: &str, router: &str) {
+        let mut socket = Port { fd, both, envelope: Envelope::new() };
+        let client = UdpSocket::bind((client, 0)).unwrap();
+        client.send_to(b"question", (router, port)).unwrap();
+        poll::wait(&mut [Interest::read(&socket)], Some(SEC)).unwrap();
+        let mut buffer = [0; 5];
+        let (from, via, len) = socket.receive(&mut buffer).unwrap().unwrap();
+        assert_eq!((len, &buffer), (8, b"quest"));
+        assert_eq!(from.port(), client.local_addr().unwrap().port());
+        assert_eq!(via.local.to_canonical(), router.parse::<IpAddr>().unwrap());
+        assert_eq!(Some(via.device), socket::interface_index(c"lo"));
+        socket.send(from, via, b"answer").unwrap();
+        let (len, asked) = client.recv_from(&mut [0; 10]).unwrap();
+        assert_eq!((len, asked.ip().to_string().as_str()), (6, router));
+        let nothing = socket.receive(&mut buffer).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn answers_leave_from_where_the_question_was_sent_to() {
+        let free = |ip: &str| UdpSocket::bind((ip, 0)).unwrap().local_addr().unwrap().port();
+        let port = free("0.0.0.0");
+        answers(open_v4(port).unwrap(), false, port, "127.0.0.1", "127.0.0.7");
+        if UdpSocket::bind("[::1]:0").is_err() {
+            return;
+        }
+        let port = free("::");
+        answers(open_both(port).unwrap(), true, port, "127.0.0.1", "127.0.0.7");
+        let port = free("::");
+        answers(open_both(port).unwrap(), true, port, "::1", "::1");
+    }
+}

@@ -114,13 +114,16 @@ impl Adaptive {
     pub fn on_timeout(&mut self, now: Micros) -> Due {
         let is_due = |at: Option<Micros>| at.is_some_and(|at| at <= now);
         let mut due = Due::default();
+        // Of several late ones with nothing between them only the first is worth repeats:
+        // more likely than that all were lost is that the sender has paused.
+        let is_first = self.answers < ANSWERS;
         while is_due(self.cadence.late_at()) {
             self.missed(now);
             due.late += 1;
         }
         if due.late > 0 {
             due.quack = self.spend(now, 0);
-            if due.quack && self.unanswered < UNANSWERED {
+            if due.quack && is_first && self.unanswered < UNANSWERED {
                 let repeat_at = self.repeat_after(now);
                 self.watch = Some(Watch { since: now, repeat_at, left: REPEATS });
             }

@@ -250,7 +250,7 @@ fn pauses_cost_three_lates_each() {
     let outcome = Hop::new(3, 0).carry(&sent);
     assert_eq!(outcome.late, 20 * 3);
     outcome.affordable();
-    assert!(outcome.quacks < 20 * (100 / 8 + 12), "{}", outcome.quacks);
+    assert!(outcome.quacks < 20 * (100 / 8 + 8), "{}", outcome.quacks);
 }
 
 #[test]
