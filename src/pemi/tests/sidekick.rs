@@ -439,3 +439,29 @@ fn merged_packets_are_told_one_by_one() {
     }
     assert_eq!(daemon.until(|_| true)["sidekick"]["errors"], 0);
 }
+
+#[test]
+fn a_device_that_comes_back_is_another_one_and_the_session_goes_on() {
+    let Some(net) = Net::new() else { return };
+    let mut daemon = start(&net, 5103);
+    let mut sender = Sender::new(&net, 0, 5103, packets(2));
+    let epoch = sender.greet();
+    let mut next = identifiers(1);
+    sender.send(next(), true);
+    let ip = |part: &str, command: &str| {
+        let mut ip = std::process::Command::new("ip");
+        let done = ip.args(["-n", &net.at(part)]).args(command.split(' ')).status().unwrap();
+        assert!(done.success(), "{command}");
+    };
+    ip("r", "link del lan0");
+    ip("r", &format!("link add lan0 type veth peer name eth0 netns {}", net.at("c")));
+    for (part, device, host) in [("c", "eth0", 2), ("r", "lan0", 1)] {
+        ip(part, &format!("addr add 10.77.0.{host}/24 dev {device}"));
+        ip(part, &format!("link set {device} up"));
+    }
+    ip("c", "route add default via 10.77.0.1");
+    assert_eq!(sender.keep_alive(), epoch);
+    sender.send(next(), true);
+    assert_eq!(sender.quack().expect("a quACK").2.count(), 2);
+    assert_eq!(daemon.until(|_| true)["sidekick"]["sessions"], 1);
+}
