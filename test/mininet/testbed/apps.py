@@ -128,6 +128,33 @@ def goodput(size: int, cc: str | None, slowest_mbit: float, stack: str = "quinn"
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Upload(OwnApp):
+    """From the client to the server; the client is what congestion control is about."""
+
+    # Towards the client there are only acknowledgements.
+    scored: ClassVar[bool] = False
+    sidekick: ClassVar[bool] = True
+
+    def client(self, place: Place) -> list[str]:
+        return [*super().client(place), "--cc", self.cc, *place.sender_options]
+
+
+def upload(size: int, cc: str | None, slowest_mbit: float) -> App:
+    """As goodput, the other way."""
+    patience_s = patience(size, slowest_mbit)
+    return Upload(
+        name="upload",
+        stack="quinn",
+        cc=choose_cc("quinn", _CCS, cc),
+        programs=("upload",),
+        client_options=("--bytes", str(size), "--timeout", f"{patience_s:.0f}"),
+        timeout_s=patience_s + 10,
+        label=f"quinn, upload of {human_bytes(size)}",
+        bytes=size,
+    )
+
+
 def rtc(seconds: float, fps: float, kbps: float, cc: str | None, stack: str = "quinn") -> App:
     """A video call, from the server to the client."""
     shape = ("--seconds", f"{seconds:g}", "--fps", f"{fps:g}", "--kbps", f"{kbps:g}")

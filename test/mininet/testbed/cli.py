@@ -178,7 +178,7 @@ def _parser() -> _Parser:
         action="append",
         type=_interval,
         metavar="INTERVAL",
-        help="the router's quACKs for a sender on the Wi-Fi, of `media`: after packets (2p), after "
+        help="the router's quACKs for the sender of media or upload: after packets (2p), after "
         "time (10ms), or adaptive",
     )
     runs.add_argument("--lossless", action="store_true", help="also run without loss, PEMI off")
@@ -233,6 +233,8 @@ def _parser() -> _Parser:
     loads = parser.add_subparsers(dest="app", required=True, metavar="APP")
     download = loads.add_parser("goodput", help="download a number of bytes")
     download.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
+    up = loads.add_parser("upload", help="upload a number of bytes")
+    up.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
     call = loads.add_parser("rtc", help="a video call")
     call.add_argument("--seconds", type=float, default=20)
     call.add_argument("--fps", type=float, default=30)
@@ -249,7 +251,7 @@ def _parser() -> _Parser:
     _stacks(download, tuple(apps.STACKS))
     _stacks(call, tuple(apps.STACKS))
     _stacks(page, web.STACKS)
-    for load in (download, call, page, voice, dial):
+    for load in (download, up, call, page, voice, dial):
         # Also accepted after the application, where one looks for it.
         _output(load, default=argparse.SUPPRESS)
     return parser
@@ -296,7 +298,7 @@ def _assists(options: argparse.Namespace, loads: list[App]) -> list[str]:
                 raise ValueError(f"--fec carries UDP, and {load.name} runs over TCP")
             if assist.startswith("sidekick-") and not load.sidekick:
                 raise ValueError(
-                    f"--sidekick needs a sender that asks for it: media, not {load.name}"
+                    f"--sidekick needs a sender that asks for it: media or upload, not {load.name}"
                 )
     return list(dict.fromkeys(assists))
 
@@ -306,6 +308,10 @@ def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
         if options.cc is not None:
             raise ValueError("--cc: media has no congestion control")
         return [apps.media(options.seconds, options.payload, options.interval_ms)]
+    slowest = min(scenario.bw1, scenario.bw2)
+    if options.app == "upload":
+        sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
+        return [apps.upload(size, options.cc, slowest) for size in sizes]
     stacks = list(dict.fromkeys(options.stacks or options.all_stacks[:1]))
     if "all" in stacks:
         stacks = options.all_stacks
@@ -314,7 +320,6 @@ def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
         return [apps.rtc(*shape, options.cc, stack) for stack in stacks]
     if options.app == "connect":
         return [apps.connect(options.count, options.cc, stack) for stack in stacks]
-    slowest = min(scenario.bw1, scenario.bw2)
     sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
     make = web.http if options.app == "http" else apps.goodput
     return [make(size, options.cc, slowest, stack) for stack in stacks for size in sizes]
@@ -326,7 +331,7 @@ def _rivals(
     names = options.beside or []
     if not names:
         return ()
-    if load.bytes is None:
+    if load.bytes is None or load.name == "upload":
         raise ValueError(f"--beside is for downloads, and {load.name} is none")
     if any(assist.startswith("fec-") for assist in assists):
         raise ValueError("--beside and --fec: the code is for one flow's whole path")

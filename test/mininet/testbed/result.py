@@ -73,7 +73,7 @@ def headline(run: Run) -> str:
         words.append(f"{metrics['missing']} of {metrics['frames']} packets missing")
     overhead = metrics.get("overhead")
     if overhead:
-        words.append(f"{overhead['quacks']} quACKs, {overhead['quack_percent']:.1f} % of the media")
+        words.append(f"{overhead['quacks']} quACKs, {overhead['quack_percent']:.1f} % of the flow")
     connect = metrics.get("connect_ms")
     if connect:
         words.append(f"answer after p50 {connect['p50']:.0f} p99 {connect['p99']:.0f} ms")

@@ -77,10 +77,10 @@ def config(interval: str) -> dict[str, object]:
     return {"device": [ROUTER_WIFI], "sidekick": helper}
 
 
-def overhead(truth: Path, media_port: int, version: int) -> dict[str, float] | None:
+def overhead(truth: Path, flow_port: int, version: int) -> dict[str, float] | None:
     """What the quACKs took on the Wi-Fi hop, lost ones as well, as IP packets and beside what
     the sender sent there."""
-    quacks = quack_bytes = other_bytes = media_bytes = 0
+    quacks = quack_bytes = other_bytes = flow_bytes = 0
     times: list[float] = []
     with truth.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -92,8 +92,8 @@ def overhead(truth: Path, media_port: int, version: int) -> dict[str, float] | N
                     quack_bytes += length
                 else:
                     other_bytes += length
-            elif row["dir"] == "ba" and row["dport"] == str(media_port):
-                media_bytes += length
+            elif row["dir"] == "ba" and row["dport"] == str(flow_port):
+                flow_bytes += length
                 times.append(float(row["us"]))
     seconds = (max(times) - min(times)) / 1e6 if times else 0
     if not seconds:
@@ -102,7 +102,7 @@ def overhead(truth: Path, media_port: int, version: int) -> dict[str, float] | N
         "quacks": quacks,
         "quack_bytes": quack_bytes,
         "other_bytes": other_bytes,
-        "media_bytes": media_bytes,
+        "flow_bytes": flow_bytes,
         "quack_bytes_per_s": round(quack_bytes / seconds, 1),
-        "quack_percent": round(100 * quack_bytes / media_bytes, 3),
+        "quack_percent": round(100 * quack_bytes / flow_bytes, 3),
     }

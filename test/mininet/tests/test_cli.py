@@ -49,6 +49,16 @@ def test_the_shape_of_a_voice_call(tmp_path):
     assert setup.expected_s == 9
 
 
+def test_an_upload_is_controlled_by_the_client(tmp_path):
+    line = ["--cc", "bbr", "--sidekick", "4p", "upload", "--bytes", "1MB", "--bytes", "2MB"]
+    setups = cli.parse(line).setups
+    assert [setup.app.bytes for setup in setups] == [1_000_000, 2_000_000]
+    place = Place(tmp_path, "10.0.2.2:4433", 10, tmp_path, ("--sidekick", "10.0.1.1:5103"))
+    words = " ".join(setups[0].app.client(place))
+    assert "--bytes 1000000" in words
+    assert words.endswith("--cc bbr --sidekick 10.0.1.1:5103")
+
+
 @pytest.mark.parametrize("interval", ["2", "0p", "2x", "1001p", "1001ms", "1.5p", "-2p", "", "2P"])
 def test_what_is_no_interval_is_named(interval, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -63,7 +73,10 @@ def test_only_a_sender_that_asks_can_have_quacks(capsys):
     with pytest.raises(SystemExit) as ended:
         cli.parse(["--sidekick", "2p", "rtc"])
     assert ended.value.code == 2
-    assert "--sidekick needs a sender that asks for it: media, not rtc" in capsys.readouterr().err
+    assert (
+        "--sidekick needs a sender that asks for it: media or upload, not rtc"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_daemon_may_come_back():
@@ -129,6 +142,8 @@ def test_a_controller_that_a_stack_lacks_is_named_with_what_it_has(capsys):
         ["--sidekick", "2p", "http"],
         ["--cc", "bbr", "media"],
         ["--beside", "quinn", "media"],
+        ["--beside", "quinn", "upload"],
+        ["--pep", "upload"],
         ["media", "--seconds", "0"],
         ["media", "--interval-ms", "-1"],
         ["media", "--interval-ms", "nan"],

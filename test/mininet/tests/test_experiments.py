@@ -270,6 +270,17 @@ def test_quacks_shorten_what_packets_of_a_call_wait(tmp_path):
     assert adaptive["overhead"]["quack_bytes"] <= packets["overhead"]["quack_bytes"]
 
 
+def test_quacks_speed_an_upload_up(tmp_path):
+    # To the router and no further, a loss costs an upload most of its rate.
+    assists = ["--loss1", "3", "--off", "--sidekick", "adaptive"]
+    off, on = experiment(tmp_path, *assists, "upload", "--bytes", "2MB")["runs"]
+    assert (off["bytes"], on["bytes"]) == (2_000_000, 2_000_000)
+    assert on["metrics"]["goodput_mbps"] >= 1.3 * off["metrics"]["goodput_mbps"]
+    assert on["metrics"]["sidekick"]["resent"] > 0
+    assert off["metrics"]["sidekick"] is None
+    assert on["metrics"]["overhead"]["quack_percent"] < 10
+
+
 def test_a_call_survives_the_restart_of_the_router(tmp_path):
     killed = ["--kill-daemon-after", "3", "--restart-daemon-after", "2"]
     (run,) = experiment(tmp_path, "--sidekick", "2p", *killed, *VOICE, "10")["runs"]

@@ -41,7 +41,7 @@ def test_quacks_are_counted_as_they_are_on_the_link(tmp_path):
         "quacks": 2,
         "quack_bytes": 2 * 89,
         "other_bytes": 76 + 48,
-        "media_bytes": 3 * 268,
+        "flow_bytes": 3 * 268,
         "quack_bytes_per_s": 89,
         "quack_percent": pytest.approx(100 * 178 / 804, abs=0.001),
     }
