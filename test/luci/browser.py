@@ -102,7 +102,14 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def text(self, selector: str = "#maincontent") -> str:
-        return self.one(selector).text
+        def read() -> list[str]:
+            try:
+                return [self.one(selector).text]
+            except StaleElementReferenceException:
+                # The page has drawn it anew meanwhile.
+                return []
+
+        return self.until(read, f"{selector} cannot be read")[0]
 
     def says(self, text: str, selector: str = "#maincontent") -> None:
         self.until(

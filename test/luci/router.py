@@ -24,7 +24,7 @@ def pemi_config(enabled: str) -> dict:
     """As the package ships it."""
     return {
         "main": {"type": "pemi", "enabled": enabled, "network": ["lan"]},
-        "sidekick": {"type": "sidekick", "enabled": "0", "port": "5103", "interval": "2p"},
+        "sidekick": {"type": "sidekick", "enabled": "0", "port": "5103", "interval": "adaptive"},
     }
 
 
@@ -194,6 +194,17 @@ class Router:
 # After a reset, and with more than fits into it.
 HOUR = {"seconds": 130, "inferred": 1301, "repaired": 1284, "beyond": 5}
 
+SIDEKICK = {
+    "enabled": True,
+    "sessions": 1234,
+    "quacks": 98765,
+    "quack_bytes": 6_024_665,
+    "packets": 197_530,
+    "losses": 7111,
+    "late": 12,
+    "refused": 3,
+}
+
 STATES = {
     "running": {},
     "idle": {},
@@ -210,9 +221,7 @@ STATES = {
     "ancient": {"fixture": None, "refusal": NO_METHOD},
     "offloading": {"fixture": "running", "offloading": "1"},
     "reset": {"fixture": "running", "status": {"uptime_s": 90061, "hour": HOUR}},
-    # Not recorded: this daemon's Sidekick has no sessions yet.
-    "sidekick": {
-        "fixture": "running",
-        "status": {"mode": "bridged", "sidekick": {"sessions": 1234, "quacks": 98765}},
-    },
+    # Not recorded: a lab's downloads do not ask for quACKs.
+    "sidekick": {"fixture": "running", "status": {"sidekick": SIDEKICK}},
+    "bridged": {"fixture": "running", "status": {"mode": "bridged"}},
 }

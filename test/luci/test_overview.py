@@ -15,7 +15,7 @@ SAYS = {
     "crashed": ("stopped", "libnetfilter-queue"),
     "noqueue": ("noqueue", "kmod-nft-queue"),
     "reset": ("running", "In the last 2 min it has repaired"),
-    "sidekick": ("running", "bridged"),
+    "sidekick": ("running", "sidekick sessions"),
     "denied": ("denied", "permission"),
     "busy": ("timeout", "does not answer in time"),
     "older": ("running", "older than this page"),
@@ -138,11 +138,25 @@ def test_it_comes_back(page):
     assert browser.problems() == []
 
 
-def test_sidekick_and_bridged_mode(page):
+def test_bridged_mode(page):
+    browser = page.open(PATH, "bridged")
+    assert dict(browser.run(HEALTH))["Mode"] == "Bridged"
+
+
+def test_sidekick(page):
     browser = page.open(PATH, "sidekick")
     rows = dict(browser.run(HEALTH))
-    assert rows["Sidekick sessions"] == "1,234"
-    assert rows["Mode"] == "Bridged"
+    assert rows["Sidekick sessions"] == "1,234, refused: 3"
+    assert rows["Sidekick reports sent"] == "98,765, 5.7 MiB"
+    assert rows["Losses found with Sidekick"] == "7,111"
+
+
+@pytest.mark.parametrize("state", ["running", "older"])
+def test_sidekick_is_not_mentioned_where_it_is_off(page, state):
+    """Also by a daemon that knows nothing of it but its name."""
+    browser = page.open(PATH, state)
+    assert "Mode" in dict(browser.run(HEALTH))
+    assert "Sidekick" not in browser.text()
 
 
 def test_the_sentence_names_the_time_that_its_figures_are_of(page):

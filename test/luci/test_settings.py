@@ -15,7 +15,10 @@ WRONG = [
     ("main", "mark", "0x10000000"),
     ("main", "bypass_mark", "0"),
     ("main", "realtime_priority", "99"),
+    ("sidekick", "port", "0"),
     ("sidekick", "interval", "10s"),
+    ("sidekick", "interval", "1001p"),
+    ("sidekick", "interval", "Adaptive"),
     ("sidekick", "threshold", "65"),
     ("main", "port", "65536"),
 ]
@@ -94,6 +97,28 @@ def test_switching_on(page):
     browser.until(lambda: page.called("uci", "confirm"), "not applied")
     assert page.router.committed["pemi"]["main"]["enabled"] == "1"
     assert page.router.service["running"]
+
+
+@pytest.mark.parametrize("interval", ["4p", "10ms", "adaptive"])
+def test_sidekick(page, interval):
+    browser = page.open(PATH)
+    switch = browser.one(f"{FIELD.format('sidekick', 'enabled')} input[type=checkbox]")
+    assert not switch.is_selected()
+    browser.click(f"{FIELD.format('sidekick', 'enabled')} input[type=checkbox]")
+    assert (
+        browser.one(f"{FIELD.format('sidekick', 'interval')} input").get_attribute("placeholder")
+        == "adaptive"
+    )
+    for option, text in (("port", "5104"), ("interval", interval), ("threshold", "16")):
+        fill(browser, "sidekick", option, text)
+    browser.picture(f"settings-sidekick-{interval}-1280-light")
+    browser.click(".cbi-page-actions .cbi-button-apply")
+    browser.until(lambda: page.called("uci", "confirm"), "not applied")
+    written = page.router.committed["pemi"]["sidekick"]
+    wanted = {"enabled": "1", "port": "5104", "interval": interval, "threshold": "16"}
+    assert written == {"type": "sidekick", **wanted}
+    assert page.router.committed["pemi"]["main"]["enabled"] == "1"
+    assert browser.problems() == []
 
 
 def test_reading_only(page):

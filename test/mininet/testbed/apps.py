@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 PORT = 4433
 _CCS = ("cubic", "newreno", "bbr")
@@ -42,6 +43,8 @@ class Place:
     rt: int
     # A folder of this run's own.
     logs: Path
+    # For a sender on the Wi-Fi that the router helps.
+    sender_options: tuple[str, ...] = ()
 
     @property
     def result(self) -> Path:
@@ -66,6 +69,10 @@ class App:
     bytes: int | None = None
     # How long it takes whatever the link, if that is known.
     seconds: float = 0.0
+    # Whether the router may send copies of what comes down to the client.
+    scored: ClassVar[bool] = True
+    # Whether the client is a sender that asks the router for quACKs, if told to.
+    sidekick: ClassVar[bool] = False
 
     def server(self, place: Place) -> list[str]:
         """The server's command line."""
@@ -80,6 +87,10 @@ class App:
         own = json.loads(place.result.read_text())
         # What the result says of itself stands beside the metrics, not among them.
         return {key: own[key] for key in own if key not in ("app", "stack", "bytes")}
+
+    def completed(self, metrics: dict[str, object], _output: str) -> dict[str, object]:
+        """With what the server measured, once it has ended; `_output` is what it printed."""
+        return metrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +128,33 @@ def goodput(size: int, cc: str | None, slowest_mbit: float, stack: str = "quinn"
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Upload(OwnApp):
+    """From the client to the server; the client is what congestion control is about."""
+
+    # Towards the client there are only acknowledgements.
+    scored: ClassVar[bool] = False
+    sidekick: ClassVar[bool] = True
+
+    def client(self, place: Place) -> list[str]:
+        return [*super().client(place), "--cc", self.cc, *place.sender_options]
+
+
+def upload(size: int, cc: str | None, slowest_mbit: float) -> App:
+    """As goodput, the other way."""
+    patience_s = patience(size, slowest_mbit)
+    return Upload(
+        name="upload",
+        stack="quinn",
+        cc=choose_cc("quinn", _CCS, cc),
+        programs=("upload",),
+        client_options=("--bytes", str(size), "--timeout", f"{patience_s:.0f}"),
+        timeout_s=patience_s + 10,
+        label=f"quinn, upload of {human_bytes(size)}",
+        bytes=size,
+    )
+
+
 def rtc(seconds: float, fps: float, kbps: float, cc: str | None, stack: str = "quinn") -> App:
     """A video call, from the server to the client."""
     shape = ("--seconds", f"{seconds:g}", "--fps", f"{fps:g}", "--kbps", f"{kbps:g}")
@@ -128,6 +166,61 @@ def rtc(seconds: float, fps: float, kbps: float, cc: str | None, stack: str = "q
         client_options=shape,
         timeout_s=60 + seconds * 4,
         label=f"{stack}, call of {seconds:g} s",
+        seconds=seconds,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Media(App):
+    """Audio-like packets from the client to the server, which measures."""
+
+    # Towards the client there are only messages about what is missing.
+    scored: ClassVar[bool] = False
+    sidekick: ClassVar[bool] = True
+    client_options: tuple[str, ...]
+
+    def server(self, place: Place) -> list[str]:
+        return self._line(place, "server", "--listen", place.address)
+
+    def client(self, place: Place) -> list[str]:
+        where = ("--connect", place.address, *place.sender_options)
+        return self._line(place, "client", *where, *self.client_options)
+
+    def _line(self, place: Place, *options: str) -> list[str]:
+        return [str(place.programs / self.programs[0]), *options, "--rt", str(place.rt)]
+
+    def measured(self, place: Place, output: str) -> dict[str, object]:
+        return said(output)
+
+    def completed(self, metrics: dict[str, object], output: str) -> dict[str, object]:
+        return {**said(output), **metrics}
+
+
+def said(output: str) -> dict[str, object]:
+    """The last line of JSON that a program printed."""
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    own = json.loads(lines[-1]) if lines else {}
+    return {key: own[key] for key in own if key != "app"}
+
+
+def media(seconds: float, payload: int, interval_ms: float) -> App:
+    """A call as voice is sent: packets of one size and one distance, from the client."""
+    shape = (
+        "--seconds",
+        f"{seconds:g}",
+        "--bytes",
+        str(payload),
+        "--interval-ms",
+        f"{interval_ms:g}",
+    )
+    return Media(
+        name="media",
+        stack="udp",
+        cc="none",
+        programs=("media",),
+        client_options=shape,
+        timeout_s=60 + seconds * 2,
+        label=f"voice of {seconds:g} s",
         seconds=seconds,
     )
 

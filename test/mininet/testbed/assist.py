@@ -50,6 +50,8 @@ class Pemi:
         self._extra = extra
         self._logs = logs
         self._control: Path | None = None
+        self._stack: contextlib.ExitStack | None = None
+        self._starts = 0
         self._killed = False
         self.events_path: Path | None = logs / "events.jsonl"
         self._daemon: Child | None = None
@@ -64,18 +66,35 @@ class Pemi:
         # Not among the logs: a socket's path has to be shorter than 108 bytes.
         directory = tempfile.TemporaryDirectory(prefix="pemi-", dir="/tmp")
         self._control = Path(stack.enter_context(directory)) / "control"
+        self._stack = stack
+        self._start_daemon()
+        self._attach()
+
+    def _start_daemon(self) -> None:
         argv = [
             *(str(self._program), "run"),
+            *self._what(),
             *("--queue", str(QUEUE)),
-            *("--port", str(self._port)),
             *("--control", str(self._control)),
             *("--events", str(self.events_path)),
             *("--log-level", "info"),
             *self._extra,
         ]
-        daemon = Child("pemi", self._topology.router, argv, self._logs)
-        self._daemon = stack.enter_context(daemon)
+        self._starts += 1
+        # What the first one said is not lost when there is a second.
+        name = "pemi" if self._starts == 1 else f"pemi-{self._starts}"
+        daemon = Child(name, self._topology.router, argv, self._logs)
+        self._daemon = self._stack.enter_context(daemon)
+        self._ready(daemon)
+
+    def _what(self) -> list[str]:
+        """What it is to help."""
+        return ["--port", str(self._port)]
+
+    def _ready(self, daemon: Child) -> None:
         wait_until(self._answers, "the daemon's control socket", [daemon])
+
+    def _attach(self) -> None:
         attach(self._topology, self._port)
 
     def _answers(self) -> bool:
@@ -93,8 +112,13 @@ class Pemi:
         self._killed = True
         self._daemon.kill()
 
+    def restart(self) -> None:
+        """After it was killed, as procd would; what brings it packets is still there."""
+        self._start_daemon()
+        self._killed = False
+
     def report(self) -> dict[str, object] | None:
-        """What it cost and what it says of itself."""
+        """What it cost and what it says of itself, since it was started last."""
         if self._killed or self._daemon is None:
             return None
         return {

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from . import apps, fec, traces, web
+from . import apps, fec, sidekick, traces, web
 from .apps import App
-from .experiment import Programs, Setup
+from .experiment import Programs, Setup, has_daemon
 from .scenario import PRESETS, QDISCS, Scenario, parse_bytes
 
 _DEFAULTS = Scenario()
@@ -62,8 +62,10 @@ def plan(arguments: list[str] | None) -> Plan:
         rivals = {load: _rivals(options, scenario, load, assists) for load in loads}
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if options.kill_daemon_after is not None and "pemi" not in assists:
-        raise UsageError("--kill-daemon-after needs --pemi")
+    if options.kill_daemon_after is not None and not any(map(has_daemon, assists)):
+        raise UsageError("--kill-daemon-after needs --pemi or --sidekick")
+    if options.restart_daemon_after is not None and options.kill_daemon_after is None:
+        raise UsageError("--restart-daemon-after needs --kill-daemon-after")
     if options.capture and options.keep is None:
         raise UsageError("--capture needs --keep")
     cases = [(scenario, assist) for assist in assists]
@@ -79,6 +81,7 @@ def plan(arguments: list[str] | None) -> Plan:
             rt=options.rt,
             pemi_options=tuple(options.pemi_options.split()),
             kill_daemon_after_s=options.kill_daemon_after,
+            restart_daemon_after_s=options.restart_daemon_after,
             capture=options.capture,
             programs=Programs(pemi=options.pemi_program),
         )
@@ -169,6 +172,15 @@ def _parser() -> _Parser:
         metavar=("K", "N"),
         help="an erasure code under the datagrams, N packets for K; nothing on the router",
     )
+    runs.add_argument(
+        "--sidekick",
+        dest="assists",
+        action="append",
+        type=_interval,
+        metavar="INTERVAL",
+        help="the router's quACKs for the sender of media or upload: after packets (2p), after "
+        "time (10ms), or adaptive",
+    )
     runs.add_argument("--lossless", action="store_true", help="also run without loss, PEMI off")
     runs.add_argument(
         "--loss-seed", type=int, default=1, help="first seed of the losses (default: %(default)s)"
@@ -202,6 +214,9 @@ def _parser() -> _Parser:
         "--kill-daemon-after", type=float, metavar="S", help="SIGKILL the daemon in mid-run"
     )
     runs.add_argument(
+        "--restart-daemon-after", type=float, metavar="S", help="start it again so long after that"
+    )
+    runs.add_argument(
         "--beside",
         action="append",
         choices=(*apps.STACKS, "tcp"),
@@ -218,19 +233,25 @@ def _parser() -> _Parser:
     loads = parser.add_subparsers(dest="app", required=True, metavar="APP")
     download = loads.add_parser("goodput", help="download a number of bytes")
     download.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
+    up = loads.add_parser("upload", help="upload a number of bytes")
+    up.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
     call = loads.add_parser("rtc", help="a video call")
     call.add_argument("--seconds", type=float, default=20)
     call.add_argument("--fps", type=float, default=30)
     call.add_argument("--kbps", type=float, default=3000)
     page = loads.add_parser("http", help="download a number of bytes over HTTP")
     page.add_argument("--bytes", action="append", default=None, help="5MB; may be repeated")
+    voice = loads.add_parser("media", help="a voice call, of which the client is the sender")
+    voice.add_argument("--seconds", type=_time, default=60)
+    voice.add_argument("--bytes", dest="payload", type=_positive, default=240, help="of a packet")
+    voice.add_argument("--interval-ms", type=_time, default=20, help="from packet to packet")
     dial = loads.add_parser("connect", help="how soon a new connection has an answer")
     dial.add_argument("--count", type=_positive, default=20, help="how many (default: %(default)s)")
     _stacks(dial, apps.CONNECT_STACKS)
     _stacks(download, tuple(apps.STACKS))
     _stacks(call, tuple(apps.STACKS))
     _stacks(page, web.STACKS)
-    for load in (download, call, page, dial):
+    for load in (download, up, call, page, voice, dial):
         # Also accepted after the application, where one looks for it.
         _output(load, default=argparse.SUPPRESS)
     return parser
@@ -275,10 +296,22 @@ def _assists(options: argparse.Namespace, loads: list[App]) -> list[str]:
                 raise ValueError(f"--pep helps flows over TCP, and {load.name} runs over QUIC")
             if assist.startswith("fec-") and load.stack == "tcp":
                 raise ValueError(f"--fec carries UDP, and {load.name} runs over TCP")
+            if assist.startswith("sidekick-") and not load.sidekick:
+                raise ValueError(
+                    f"--sidekick needs a sender that asks for it: media or upload, not {load.name}"
+                )
     return list(dict.fromkeys(assists))
 
 
 def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
+    if options.app == "media":
+        if options.cc is not None:
+            raise ValueError("--cc: media has no congestion control")
+        return [apps.media(options.seconds, options.payload, options.interval_ms)]
+    slowest = min(scenario.bw1, scenario.bw2)
+    if options.app == "upload":
+        sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
+        return [apps.upload(size, options.cc, slowest) for size in sizes]
     stacks = list(dict.fromkeys(options.stacks or options.all_stacks[:1]))
     if "all" in stacks:
         stacks = options.all_stacks
@@ -287,7 +320,6 @@ def _loads(options: argparse.Namespace, scenario: Scenario) -> list[App]:
         return [apps.rtc(*shape, options.cc, stack) for stack in stacks]
     if options.app == "connect":
         return [apps.connect(options.count, options.cc, stack) for stack in stacks]
-    slowest = min(scenario.bw1, scenario.bw2)
     sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
     make = web.http if options.app == "http" else apps.goodput
     return [make(size, options.cc, slowest, stack) for stack in stacks for size in sizes]
@@ -299,7 +331,7 @@ def _rivals(
     names = options.beside or []
     if not names:
         return ()
-    if load.bytes is None:
+    if load.bytes is None or load.name == "upload":
         raise ValueError(f"--beside is for downloads, and {load.name} is none")
     if any(assist.startswith("fec-") for assist in assists):
         raise ValueError("--beside and --fec: the code is for one flow's whole path")
@@ -317,6 +349,20 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError("must be at least 1")
     return value
+
+
+def _time(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return value
+
+
+def _interval(text: str) -> str:
+    try:
+        return sidekick.name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _priority(text: str) -> int:

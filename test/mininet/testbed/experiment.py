@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import shutil
 import tempfile
@@ -11,15 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import captures, interruption, scoring
+from . import captures, interruption, scoring, sidekick
 from .apps import PORT, App, Place, endpoint
 from .assist import Off, Pemi
 from .beside import FIRST_PORT, Beside, shares
 from .fec import Fec
 from .links import Links
+from .listening import wait_for_listener
 from .pep import Pep
 from .process import Child, ExperimentError, NotReady, describe_exit, wait_until
 from .scenario import Scenario
+from .sidekick import Sidekick
 from .topology import Topology
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -43,7 +46,7 @@ class Programs:
         needed = [self.testbed / program for app in every for program in app.programs]
         if setup.scenario.link == "linkem":
             needed.append(self.testbed / "linkem")
-        if setup.assist == "pemi":
+        if has_daemon(setup.assist):
             needed.append(self.pemi)
         if setup.assist == "pep":
             needed.append(self.testbed / "pep")
@@ -74,6 +77,8 @@ class Setup:
     rt: int = 50
     pemi_options: tuple[str, ...] = ()
     kill_daemon_after_s: float | None = None
+    # After it was killed.
+    restart_daemon_after_s: float | None = None
     capture: bool = False
     programs: Programs = field(default_factory=Programs)
 
@@ -94,6 +99,11 @@ class Setup:
         what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
         what = "-beside-".join([f"{what}-{self.app.stack}", *(app.stack for app in self.beside)])
         return f"{what}-{self.assist}-loss{self.scenario.loss1:g}-seed{self.seed}"
+
+
+def has_daemon(assist: str) -> bool:
+    """Whether the daemon runs on the router."""
+    return assist == "pemi" or assist.startswith("sidekick-")
 
 
 def run(setup: Setup, *, keep: Path | None = None, tick: Callable[[], None] = lambda: None) -> dict:
@@ -143,6 +153,7 @@ class _Experiment:
         metrics = self._converse(topology, links, assist, server, rivals, address, stack)
         router = assist.report()
         server.stop()
+        metrics = setup.app.completed(metrics, server.output())
         assist.stop()
         for child in capture:
             child.stop()
@@ -150,6 +161,9 @@ class _Experiment:
         if rivals.clients:
             ports = [PORT, *range(FIRST_PORT, FIRST_PORT + len(rivals.clients))]
             metrics = shares(links.truth_path("wifi"), ports, topology.version)
+        if isinstance(assist, Sidekick) and links.truth_path("wifi").exists():
+            truth = links.truth_path("wifi")
+            metrics["overhead"] = sidekick.overhead(truth, PORT, topology.version)
         return {
             "app": setup.app.name,
             "stack": setup.app.stack,
@@ -179,6 +193,8 @@ class _Experiment:
             outer = endpoint(topology.server_ip)
             program = programs.testbed / "fec"
             return Fec(topology, outer, setup.assist, program, rt, self._logs)
+        if setup.assist.startswith("sidekick-"):
+            return Sidekick(topology, setup.assist, programs.pemi, self._logs)
         return Pemi(topology, PORT, programs.pemi, list(setup.pemi_options), self._logs)
 
     def _capture(self, topology: Topology, stack: contextlib.ExitStack) -> list[Child]:
@@ -233,13 +249,14 @@ class _Experiment:
         address: str,
         stack: contextlib.ExitStack,
     ) -> dict:
-        app, setup = self._setup.app, self._setup
-        place = self._place(address)
+        app = self._setup.app
+        options = assist.sender_options if isinstance(assist, Sidekick) else ()
+        place = dataclasses.replace(self._place(address), sender_options=options)
         argv = app.client(place)
         client = stack.enter_context(Child(f"{app.name}-client", topology.client, argv, self._logs))
         rivals.start_clients(stack)
         began, ran_s = time.monotonic(), 0.0
-        to_kill = setup.kill_daemon_after_s if isinstance(assist, Pemi) else None
+        interventions = self._interventions(assist)
         while client.exit_code is None:
             interruption.check()
             ran_s, before_s = time.monotonic() - began, ran_s
@@ -253,23 +270,30 @@ class _Experiment:
                 return {}
             if ran_s > app.timeout_s:
                 raise client.failure(f"was not done after {app.timeout_s:.0f} s")
-            if to_kill is not None and ran_s >= to_kill:
-                assist.kill()
-                to_kill = None
+            while interventions and ran_s >= interventions[0][0]:
+                interventions.pop(0)[1]()
             self._tick()
             time.sleep(_POLL_S)
         interruption.check()
         if client.exit_code != 0:
             raise client.failure(f"failed with {describe_exit(client.exit_code)}")
-        if to_kill is not None:
+        if interventions:
             raise ExperimentError(f"{client.name} was done before the daemon was to be killed")
         return app.measured(place, client.output())
+
+    def _interventions(self, assist: Assist) -> list[tuple[float, Callable[[], None]]]:
+        """What is done to the daemon in mid-run, and after how many seconds."""
+        kill_s, restart_s = self._setup.kill_daemon_after_s, self._setup.restart_daemon_after_s
+        if kill_s is None or not isinstance(assist, Pemi):
+            return []
+        kill = (kill_s, assist.kill)
+        return [kill] if restart_s is None else [kill, (kill_s + restart_s, assist.restart)]
 
     def _score(self, links: Links) -> dict | None:
         truth = links.truth_path("wifi")
         # What is resent over TCP is no copy: its headers differ. Neither are repairs.
         copies = self._setup.app.stack != "tcp" and not self._setup.assist.startswith("fec-")
-        if not truth.exists() or not copies:
+        if not truth.exists() or not copies or not self._setup.app.scored:
             return None
         packets = scoring.read_truth(truth, "ab", PORT)
         return scoring.score(packets, self._setup.scenario.rtt_ms)
@@ -286,24 +310,3 @@ def sender(said: str) -> dict[str, int | None] | None:
         values = [one[name] for one in told]
         found[name] = None if None in values else sum(values)
     return found
-
-
-def wait_for_listener(server: Child, port: int) -> None:
-    """Until the server can be reached."""
-    wait_until(lambda: listens(server.pid, port), f"{server.name} listening", [server])
-
-
-def listens(pid: int, port: int) -> bool:
-    """Whether somebody in this process's namespace has a UDP socket on the port, or
-    listens on it with TCP."""
-    wanted = f":{port:04X}"
-    for table in ("udp", "udp6", "tcp", "tcp6"):
-        with contextlib.suppress(FileNotFoundError):
-            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-                _, local, _, state, *_ = line.split()
-                if local.endswith(wanted) and (table.startswith("udp") or state == _TCP_LISTEN):
-                    return True
-    return False
-
-
-_TCP_LISTEN = "0A"

@@ -67,6 +67,13 @@ def headline(run: Run) -> str:
     delay = metrics.get("frame_delay_ms")
     if delay:
         words.append(f"frame delay p50 {delay['p50']:.0f} p99 {delay['p99']:.0f} ms")
+    waits = metrics.get("dejitter_ms")
+    if waits:
+        words.append(f"de-jitter p50 {waits['p50']:.1f} p99 {waits['p99']:.1f} ms")
+        words.append(f"{metrics['missing']} of {metrics['frames']} packets missing")
+    overhead = metrics.get("overhead")
+    if overhead:
+        words.append(f"{overhead['quacks']} quACKs, {overhead['quack_percent']:.1f} % of the flow")
     connect = metrics.get("connect_ms")
     if connect:
         words.append(f"answer after p50 {connect['p50']:.0f} p99 {connect['p99']:.0f} ms")

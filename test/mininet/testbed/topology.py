@@ -29,7 +29,7 @@ class Topology:
 
     def __init__(self, *, ipv6: bool) -> None:
         self.version = 6 if ipv6 else 4
-        self.client_ip, _, _, self.server_ip = ADDRESSES[self.version]
+        self.client_ip, self.router_ip, _, self.server_ip = ADDRESSES[self.version]
         self._net = None
 
     def __enter__(self) -> Topology:

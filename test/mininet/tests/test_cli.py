@@ -1,5 +1,6 @@
 import pytest
 from testbed import cli
+from testbed.apps import Place
 
 
 def test_output_options_may_follow_the_application():
@@ -28,6 +29,61 @@ def test_lossless_ceiling_comes_with_the_others():
 def test_codes_are_named_by_their_numbers():
     plan = cli.parse(["--off", "--fec", "2", "3", "--fec", "10", "12", "goodput"])
     assert [setup.assist for setup in plan.setups] == ["off", "fec-2-3", "fec-10-12"]
+
+
+def test_quacks_are_named_by_their_interval():
+    line = ["--off", "--sidekick", "2p", "--sidekick", "10ms", "--sidekick", "adaptive", "media"]
+    plan = cli.parse(line)
+    names = ["off", "sidekick-2p", "sidekick-10ms", "sidekick-adaptive"]
+    assert [setup.assist for setup in plan.setups] == names
+    assert all(setup.app.stack == "udp" for setup in plan.setups)
+
+
+def test_the_shape_of_a_voice_call(tmp_path):
+    line = ["media", "--seconds", "7", "--bytes", "100", "--interval-ms", "5"]
+    (setup,) = cli.parse(line).setups
+    place = Place(tmp_path, "10.0.2.2:4433", 10, tmp_path, ("--sidekick", "10.0.1.1:5103"))
+    words = "client --connect 10.0.2.2:4433 --sidekick 10.0.1.1:5103 --seconds 7 --bytes 100"
+    assert " ".join(setup.app.client(place)[1:]) == f"{words} --interval-ms 5 --rt 10"
+    assert " ".join(setup.app.server(place)[1:]) == "server --listen 10.0.2.2:4433 --rt 10"
+    assert setup.expected_s == 9
+
+
+def test_an_upload_is_controlled_by_the_client(tmp_path):
+    line = ["--cc", "bbr", "--sidekick", "4p", "upload", "--bytes", "1MB", "--bytes", "2MB"]
+    setups = cli.parse(line).setups
+    assert [setup.app.bytes for setup in setups] == [1_000_000, 2_000_000]
+    place = Place(tmp_path, "10.0.2.2:4433", 10, tmp_path, ("--sidekick", "10.0.1.1:5103"))
+    words = " ".join(setups[0].app.client(place))
+    assert "--bytes 1000000" in words
+    assert words.endswith("--cc bbr --sidekick 10.0.1.1:5103")
+
+
+@pytest.mark.parametrize("interval", ["2", "0p", "2x", "1001p", "1001ms", "1.5p", "-2p", "", "2P"])
+def test_what_is_no_interval_is_named(interval, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.parse([f"--sidekick={interval}", "media"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert f"--sidekick {interval}: it is a number of packets (2p)" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_only_a_sender_that_asks_can_have_quacks(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.parse(["--sidekick", "2p", "rtc"])
+    assert ended.value.code == 2
+    assert (
+        "--sidekick needs a sender that asks for it: media or upload, not rtc"
+        in capsys.readouterr().err
+    )
+
+
+def test_the_daemon_may_come_back():
+    line = ["--off", "--sidekick", "2p", "--kill-daemon-after", "2", "--restart-daemon-after", "1"]
+    off, on = cli.parse([*line, "media"]).setups
+    assert (on.kill_daemon_after_s, on.restart_daemon_after_s) == (2, 1)
+    assert off.assist == "off"
 
 
 def test_bursty_loss():
@@ -72,6 +128,7 @@ def test_a_controller_that_a_stack_lacks_is_named_with_what_it_has(capsys):
         ["goodput", "--bytes", "much"],
         ["--loss1", "200", "goodput"],
         ["--kill-daemon-after", "1", "goodput"],
+        ["--restart-daemon-after", "1", "--pemi", "goodput"],
         ["--capture", "goodput"],
         ["--seeds", "0", "goodput"],
         ["--rt", "100", "goodput"],
@@ -81,6 +138,16 @@ def test_a_controller_that_a_stack_lacks_is_named_with_what_it_has(capsys):
         ["--pep", "goodput"],
         ["--fec", "3", "2", "goodput"],
         ["--fec", "2", "goodput"],
+        ["--sidekick", "media"],
+        ["--sidekick", "2p", "http"],
+        ["--cc", "bbr", "media"],
+        ["--beside", "quinn", "media"],
+        ["--beside", "quinn", "upload"],
+        ["--pep", "upload"],
+        ["media", "--seconds", "0"],
+        ["media", "--interval-ms", "-1"],
+        ["media", "--interval-ms", "nan"],
+        ["media", "--bytes", "0"],
     ],
 )
 def test_nonsense_ends_with_one_line_and_exit_code_2(line, capsys):

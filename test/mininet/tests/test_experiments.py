@@ -238,6 +238,62 @@ def test_call_loses_no_frame(tmp_path):
     assert run["metrics"]["frames_lost"] == 0
 
 
+VOICE = ["--loss1", "3.6", "media", "--seconds"]
+
+
+def test_quacks_shorten_what_packets_of_a_call_wait(tmp_path):
+    assists = ["--off", "--sidekick", "2p", "--sidekick", "adaptive"]
+    runs = experiment(tmp_path, *assists, *VOICE, "8")["runs"]
+    assert [run["assist"] for run in runs] == ["off", "sidekick-2p", "sidekick-adaptive"]
+    off, packets, adaptive = (run["metrics"] for run in runs)
+    for run in runs:
+        metrics = run["metrics"]
+        assert (metrics["frames"], metrics["missing"]) == (400, 0)
+        assert metrics["sent"] == 400 + sum(metrics["retransmitted"].values())
+        assert len(metrics["dejitters_ms"]) == 400
+        assert run["links"]["wifi"]["up"]["lost"] > 0
+        assert run["inference"] is None
+    assert runs[0]["router"] is None
+    assert off["retransmitted"]["quack"] == 0
+    assert off["retransmitted"]["nack"] > 0
+    for run in runs[1:]:
+        told = run["router"]["status"]["sidekick"]
+        quacks = run["metrics"]["overhead"]["quacks"]
+        # Some are lost on the way to the sender.
+        assert told["quacks"] >= quacks >= run["metrics"]["sidekick"]["quacks"] > 0
+        assert told["packets"] > 350
+        assert run["metrics"]["retransmitted"]["quack"] > 0
+        # The queue is not there for it.
+        assert run["router"]["status"]["packets"]["up"] == 0
+    assert packets["dejitter_ms"]["mean"] <= 0.6 * off["dejitter_ms"]["mean"]
+    assert adaptive["dejitter_ms"]["mean"] <= 0.3 * off["dejitter_ms"]["mean"]
+    assert adaptive["overhead"]["quack_bytes"] <= packets["overhead"]["quack_bytes"]
+
+
+def test_quacks_speed_an_upload_up(tmp_path):
+    # To the router and no further, a loss costs an upload most of its rate.
+    assists = ["--loss1", "3", "--off", "--sidekick", "adaptive"]
+    off, on = experiment(tmp_path, *assists, "upload", "--bytes", "2MB")["runs"]
+    assert (off["bytes"], on["bytes"]) == (2_000_000, 2_000_000)
+    assert on["metrics"]["goodput_mbps"] >= 1.3 * off["metrics"]["goodput_mbps"]
+    assert on["metrics"]["sidekick"]["resent"] > 0
+    assert off["metrics"]["sidekick"] is None
+    assert on["metrics"]["overhead"]["quack_percent"] < 10
+
+
+def test_a_call_survives_the_restart_of_the_router(tmp_path):
+    killed = ["--kill-daemon-after", "3", "--restart-daemon-after", "2"]
+    (run,) = experiment(tmp_path, "--sidekick", "2p", *killed, *VOICE, "10")["runs"]
+    metrics, told = run["metrics"], run["router"]["status"]["sidekick"]
+    assert (metrics["frames"], metrics["missing"]) == (500, 0)
+    # The receiver told what was lost meanwhile.
+    assert metrics["retransmitted"]["nack"] > 0
+    assert metrics["sidekick"]["fallbacks"] >= 1
+    # This is what the second daemon says of itself.
+    assert told["quacks"] > 0
+    assert metrics["sidekick"]["quacks"] > told["quacks"]
+
+
 def test_a_capture_of_the_router_can_be_replayed(tmp_path):
     arguments = ["--keep", str(tmp_path), "--capture", "--off", "goodput", "--bytes", "1MB"]
     (run,) = experiment(tmp_path, *TRAIN, "--loss1", "2", *arguments)["runs"]

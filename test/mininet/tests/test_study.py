@@ -3,6 +3,7 @@
 import dataclasses
 import html.parser
 import json
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -287,6 +288,88 @@ def test_every_kind_of_drawing_shows_every_series(folder, plot):
         svg = drawing.draw(700).render(standalone=True)
         for css, _ in drawing.keys:
             assert f'{css}"' in svg
+
+
+def test_a_distribution_may_begin_where_it_says_something(folder):
+    one = plan.read(folder, "one", "quick")
+    waits = [0.0] * 90 + [20.0] * 10
+    records = [
+        (point, {**run_of(point.setup), "metrics": {"goodput_mbps": 1, "waits": waits}})
+        for point in one.points
+    ]
+    (table,) = one.tables
+
+    def levels(begin):
+        shown = dataclasses.replace(table, plot="cdf", samples="waits", from_percent=begin)
+        (drawing,) = plots.plots(shown, figures.rows(shown, records), records)
+        svg = drawing.draw(700).render(standalone=True)
+        steps = re.search(r'class="line [^"]*" d="M([^"]+)"', svg)[1].split("L")
+        return [float(step.split()[1]) for step in steps], svg
+
+    whole, _ = levels(0)
+    end, svg = levels(80)
+    assert len(whole) == 100
+    assert len(end) == 20
+    # The top stays the top; what is left of it fills the drawing.
+    assert min(end) == min(whole)
+    assert max(whole) * 0.9 < max(end) <= max(whole)
+    assert ">85</text>" in svg
+
+
+def test_no_two_columns_look_alike():
+    for name in plan.names(EXPERIMENTS):
+        for table in plan.read(EXPERIMENTS, name, "full").tables:
+            css = plots.colours(table.columns)
+            looks = [{"off": "c1", "pemi": "c0"}.get(label, css[label]) for label in css]
+            assert len(set(looks)) == len(looks), (name, table.title)
+
+
+def test_ratios_may_be_left_out(folder):
+    one = plan.read(folder, "one", "full")
+    records = [(point, run_of(point.setup)) for point in one.points]
+    table = dataclasses.replace(one.tables[0], ratios=False)
+    found = figures.rows(table, records)
+    head = ["loss1", "bytes", "off", "pemi", "lossless", "published"]
+    assert report.head(table) == head
+    assert all(len(line) == len(head) for line in report.cells(table, found))
+
+
+def test_the_bars_of_a_call_name_what_they_compare():
+    one = plan.read(EXPERIMENTS, "sidekick-media", "quick")
+    assists = ["off", "sidekick-8p", "sidekick-4p", "sidekick-2p", "sidekick-adaptive"]
+    assert {point.values["assist"] for point in one.points} == set(assists)
+
+    def missed(p99, mean, rate):
+        """Of these figures, in the order of the assists."""
+
+        def run(point):
+            at = assists.index(point.values["assist"])
+            waits = {"p99": p99[at], "mean": mean[at]}
+            return {"metrics": {"dejitter_ms": waits, "overhead": {"quack_bytes_per_s": rate[at]}}}
+
+        records = [(point, run(point)) for point in one.points]
+        judged = [verdict for _, _, found in report.tables(one, records) for verdict in found]
+        return [verdict.words for verdict in judged if verdict.missed]
+
+    p99, mean, rate = [52.5, 52.5, 52.6, 22, 0], [4, 3, 2, 0.7, 0.01], [None, 450, 900, 1800, 800]
+    assert missed(p99, mean, rate) == []
+    assert missed([46, 46, 46, 22, 0], mean, rate) == ["off ≥ 46.8"]
+    assert missed([63, *p99[1:]], mean, rate) == ["off ≤ 62.7"]
+    assert missed([*p99[:3], 29, 0], mean, rate) == ["sidekick-2p ≤ 28"]
+    assert missed([52.5, 50, 53, 22, 0], mean, rate) == ["sidekick-4p ≤ 1.03 × sidekick-8p"]
+    assert missed([*p99[:4], 9], mean, rate) == ["sidekick-adaptive ≤ 8"]
+    assert missed(p99, [4, 2, 2, 0.7, 0], rate) == ["sidekick-4p ≤ 0.95 × sidekick-8p"]
+    assert missed(p99, mean, [None, 450, 900, 1800, 1801]) == [
+        "sidekick-adaptive ≤ 1 × sidekick-2p"
+    ]
+
+
+def test_a_point_of_a_call_is_a_line_of_run_py():
+    for point in plan.read(EXPERIMENTS, "sidekick-media", "quick").points:
+        interval = point.values["assist"].removeprefix("sidekick-")
+        flag = "--off" if interval == "off" else f"--sidekick {interval}"
+        shape = "media --seconds 60 --bytes 240 --interval-ms 20"
+        assert " ".join(point.command).endswith(f"{flag} --loss-seed 1 {shape}")
 
 
 class Balance(html.parser.HTMLParser):

@@ -17,12 +17,12 @@ from ..experiment import Setup
 SIZES = ("full", "quick", "smallest")
 LOSSLESS = "lossless"
 # What run.py takes after the application's name.
-_APP_OPTIONS = ("stack", "bytes", "seconds", "fps", "kbps", "count")
+_APP_OPTIONS = ("stack", "bytes", "seconds", "fps", "kbps", "count", "interval_ms")
 _KEYS = {
     "": {"title", "source", "question", "links", "cells", "tables", *SIZES},
     "tables": {
         *("title", "words", "app", "where", "metric", "unit", "better", "rows", "columns"),
-        *("plot", "x", "samples", "published", "checks"),
+        *("plot", "x", "samples", "from_percent", "ratios", "published", "checks"),
     },
     "checks": {"column", "of", "where", "at_least", "at_most"},
 }
@@ -59,6 +59,10 @@ class Table:
     plot: str | None = None
     x: str | None = None
     samples: str | None = None
+    # Where the axis of a `cdf` begins.
+    from_percent: float = 0
+    # Whether the columns are also shown as parts of `off` and `lossless`.
+    ratios: bool = True
     published: tuple[dict, ...] = ()
     checks: tuple[Check, ...] = ()
 

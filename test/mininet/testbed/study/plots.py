@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 34, 44
 _POINTS = 400
 # CSS classes of svg.STYLE by what the router does; others take the next free colour.
 _CSS = {"off": "off", "pemi": "on", LOSSLESS: "ref"}
+# The colours of these are among the others, too.
+_SAME = {"off": "c1", "pemi": "c0"}
 _COLOURS = ("c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7")
 
 
@@ -57,7 +60,7 @@ def name(axis: str, value: object) -> str:
 
 def _bars(table: Table, found: Sequence[Row], axes: Sequence[str], title: str) -> Plot:
     columns = [column for column in table.columns if column != LOSSLESS]
-    css = _colours(columns)
+    css = colours(columns)
     keys = [(css[column], column) for column in columns]
     if LOSSLESS in table.columns:
         keys.append(("ref", "nothing lost"))
@@ -117,7 +120,7 @@ def _lines(table: Table, found: Sequence[Row]) -> Plot:
         for column, figure in row.columns.items():
             label = ", ".join([*(name(axis, row.values[axis]) for axis in others), column])
             series.setdefault(label, []).append((float(str(row.values[x_axis])), figure.median))
-    css = _colours(series)
+    css = colours(series)
 
     def draw(width: float) -> Drawing:
         height = 300
@@ -158,7 +161,7 @@ def _distribution(table: Table, records: Sequence[Record]) -> Plot:
             label = ", ".join([*words, str(point.values["assist"])])
             # A frame that never came has no time; it keeps the curve from the top.
             series.setdefault(label, []).extend(math.inf if v is None else v for v in values)
-    css = _colours(series)
+    css = colours(series)
 
     def draw(width: float) -> Drawing:
         height = 290
@@ -168,8 +171,9 @@ def _distribution(table: Table, records: Sequence[Record]) -> Plot:
         low = max(10 ** math.floor(math.log10(min(finite, default=1))), 0.1)
         high = max(round_up(max(finite, default=10)), low * 10)
         x = logarithmic(low, high, _LEFT, width - _RIGHT - 10)
-        y = linear(0, 100, bottom, _TOP)
-        _grid(drawing, [0, 25, 50, 75, 100], y, width)
+        begin = table.from_percent
+        y = linear(begin, 100, bottom, _TOP)
+        _grid(drawing, [begin + (100 - begin) * part / 4 for part in range(5)], y, width)
         drawing.text(4, 14, "%", "muted")
         edge = low
         while edge <= high * 1.001:
@@ -179,12 +183,14 @@ def _distribution(table: Table, records: Sequence[Record]) -> Plot:
         drawing.text(width / 2, height - 6, table.unit, "muted", "middle")
         for label, values in series.items():
             ordered = sorted(values)
-            stride = max(len(ordered) // _POINTS, 1)
+            count = len(ordered)
+            first = math.floor(count * begin / 100)
+            stride = max((count - first) // _POINTS, 1)
             drawing.path(
                 [
-                    (x(value), y(100 * (index + 1) / len(ordered)))
-                    for index, value in enumerate(ordered)
-                    if value < math.inf and (index % stride == 0 or index == len(ordered) - 1)
+                    (x(ordered[index]), y(100 * (index + 1) / count))
+                    for index in range(first, count)
+                    if ordered[index] < math.inf and (index % stride == 0 or index == count - 1)
                 ],
                 f"line {css[label]}",
                 label,
@@ -195,8 +201,10 @@ def _distribution(table: Table, records: Sequence[Record]) -> Plot:
     return Plot("", [(css[label], label) for label in series], draw)
 
 
-def _colours(labels: Sequence[str] | dict) -> dict[str, str]:
-    free = iter(_COLOURS * (1 + len(labels) // len(_COLOURS)))
+def colours(labels: Sequence[str] | dict) -> dict[str, str]:
+    """Each label's CSS class."""
+    taken = {_SAME[label] for label in labels if label in _SAME}
+    free = itertools.cycle(colour for colour in _COLOURS if colour not in taken)
     return {label: _CSS.get(label) or next(free) for label in labels}
 
 

@@ -99,18 +99,13 @@ def text(plan: Plan, records: Sequence[Record]) -> str:
 
 def head(table: Table) -> list[str]:
     """Axes, measured columns, ratios, what was published."""
-    assisted = [column for column in table.columns if column not in ("off", LOSSLESS)]
     names = [*table.rows, *table.columns]
-    if "off" in table.columns:
-        names += [f"{column} / off" for column in assisted]
-    if LOSSLESS in table.columns:
-        names += [f"{column} / {LOSSLESS}" for column in assisted]
+    names += [f"{column} / {other}" for column, other in _ratios(table)]
     return [*names, "published"] if table.published else names
 
 
 def cells(table: Table, found: Sequence[Row]) -> list[list[str]]:
     """As `head` names them."""
-    assisted = [column for column in table.columns if column not in ("off", LOSSLESS)]
     lines = []
     for row in found:
         line = [str(row.values[axis]) for axis in table.rows]
@@ -123,14 +118,19 @@ def cells(table: Table, found: Sequence[Row]) -> list[list[str]]:
             if len(figure.values) > 1:
                 words += f" ({number(min(figure.values))}..{number(max(figure.values))})"
             line.append(words)
-        for other in ("off", LOSSLESS):
-            if other in table.columns:
-                ratios = [ratio(row, column, other) for column in assisted]
-                line += ["-" if value is None else f"{value:.2f}" for value in ratios]
+        ratios = [ratio(row, column, other) for column, other in _ratios(table)]
+        line += ["-" if value is None else f"{value:.2f}" for value in ratios]
         if table.published:
             line.append(_published(row.published))
         lines.append(line)
     return lines
+
+
+def _ratios(table: Table) -> list[tuple[str, str]]:
+    """Which column is shown as a part of which."""
+    whole = [name for name in ("off", LOSSLESS) if name in table.columns and table.ratios]
+    assisted = [column for column in table.columns if column not in ("off", LOSSLESS)]
+    return [(column, other) for other in whole for column in assisted]
 
 
 def _published(entry: dict | None) -> str:

@@ -16,6 +16,9 @@ from pathlib import Path
 from ..experiment import Setup
 from ..result import Run, write_json
 
+# Options that came when there were runs already, which are found as if there were none.
+_LATER = ("restart_daemon_after_s",)
+
 
 class Store:
     """A folder with one file a run."""
@@ -37,6 +40,7 @@ class Store:
     def _path(self, setup: Setup) -> Path:
         programs = {path.name: digest(path) for path in setup.programs.needed(setup)}
         what = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
+        what = {name: value for name, value in what.items() if name not in _LATER or value}
         what |= {"programs": programs, "scenario": setup.scenario.to_json()}
         what["app"] = dataclasses.asdict(setup.app)
         what["beside"] = [dataclasses.asdict(app) for app in setup.beside]

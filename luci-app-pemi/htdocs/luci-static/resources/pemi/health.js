@@ -30,15 +30,29 @@ function row(name, help, value) {
 	]);
 }
 
+/* Nothing while it is switched off, as it is for most. An older daemon does not tell. */
+function helper(sidekick) {
+	if (!sidekick || !sidekick.enabled)
+		return [];
+
+	return [
+		row(_('Sidekick sessions'), _('Senders that cooperate with this router'),
+			_('%s, refused: %s').format(format.count(sidekick.sessions), figure(sidekick, 'refused', format.count))),
+		row(_('Sidekick reports sent'), _('quACKs: short messages that tell a sender which of its packets came by'),
+			'%s, %s'.format(figure(sidekick, 'quacks', format.count), figure(sidekick, 'quack_bytes', format.bytes))),
+		row(_('Losses found with Sidekick'), _('As the senders tell: packets lost on the way to this router, which they could send again at once'),
+			figure(sidekick, 'losses', format.count))
+	];
+}
+
 return baseclass.extend({
 	render: function(status) {
 		const cache = status.cache || {};
 		const flows = status.flows;
-		const sidekick = status.sidekick || {};
 		const queues = status.queues;
 		const dropped = sum(queues, 'kernel_dropped') + sum(queues, 'user_dropped');
 
-		return E('table', { 'class': 'table' }, [
+		return E('table', { 'class': 'table' }, [].concat(
 			row(_('Packets seen'), _('Packets of the selected ports that came by'),
 				format.count(sum(queues, 'packets'))),
 			row(_('Packets missed'), _('The kernel let them pass because PEMI did not keep up'),
@@ -52,9 +66,9 @@ return baseclass.extend({
 			row(_('Acknowledgements held'), _('Held for a moment so that the sender does not slow down; late ones reached the time limit'),
 				_('%s, late: %s').format(figure(status.concealed, 'held', format.count), figure(status.concealed, 'late', format.count))),
 			row(_('Memory for copies'), _('Packets kept in case they have to be sent again'), bar(cache.bytes || 0, cache.limit || 0)),
-			row(_('Sidekick sessions'), _('Senders that cooperate with this router'), format.count(sidekick.sessions)),
+			helper(status.sidekick),
 			row(_('Mode'), '', status.mode == 'bridged' ? _('Bridged') : status.mode == 'routed' ? _('Routed') : '-'),
 			row(_('Version, running for'), '', '%s, %s'.format(status.version || '-', format.duration(status.uptime_s)))
-		]);
+		));
 	}
 });

@@ -125,10 +125,13 @@ function advanced(s) {
 }
 
 function sidekick(s) {
-	flag(s, null, 'enabled', _('Switched on'), _('Settings are checked, but not acted on by this version yet.'), '0');
-	value(s, null, 'port', _('UDP port'), '', '5103', options.range(1, 65535));
-	value(s, null, 'interval', _('Interval of reports'), _('In packets (2p) or in time (10ms).'), 'adaptive', options.interval);
-	value(s, null, 'threshold', _('Losses in one report'), _('1 to 64: how many missing packets one report can name.'), '8', options.range(1, 64));
+	flag(s, null, 'enabled', _('Switched on'), _('For programs on your network that know Sidekick, for instance for calls. For all others nothing changes. Not in bridged mode.'), '0');
+	value(s, null, 'port', _('UDP port'), _('1 to 65535. Where programs ask this router for reports.'), '5103', options.range(1, 65535));
+	value(s, null, 'interval', _('Interval of reports'),
+		_('How often a program hears of its packets, unless it asks for something else. adaptive: at once when a packet that was due does not come, otherwise seldom; this is usually best. 2p: after every 2 packets. 10ms: after 10 milliseconds.'),
+		'adaptive', options.interval);
+	value(s, null, 'threshold', _('Losses in one report'),
+		_('1 to 64: how many missing packets one report can name. More make reports longer. If more are missing at once, the program repairs them as it would without Sidekick.'), '8', options.range(1, 64));
 }
 
 function note(level, text, link, label) {
@@ -198,7 +201,7 @@ return view.extend({
 		advanced(s);
 
 		s = m.section(form.NamedSection, 'sidekick', 'sidekick', _('Sidekick'),
-			_('Reports to cooperating senders which packets have passed this router.'));
+			_('Tells programs that cooperate which of their packets have come by this router. What the Wi-Fi has lost they can then send again at once, without waiting for the other end.'));
 		/* A section that is not in the file can be added, but none need be deleted. */
 		s.addremove = !uci.get('pemi', 'sidekick');
 		sidekick(s);
