@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
+use arrayvec::ArrayVec;
 use pemi_engine::Nanos;
 use pemi_sidekick::router::{Config, Micros, Sessions};
 
@@ -14,8 +15,11 @@ use super::{Settings, Shared, Snapshot};
 use crate::poll::{self, Interest};
 use crate::{clock, entropy, sched, socket};
 
-/// Messages taken before packets have their turn again: HELLOs may be many.
+/// Messages taken before packets have their turn again, and if there were as many, before
+/// [`REST`] is over: the kernel drops what has no room until then. This thread has real-time
+/// priority, and who sends HELLOs without end is not to keep the router from forwarding.
 const MESSAGES: usize = 32;
+const REST: Micros = 20_000;
 /// Packets taken before timers have their turn. More than the tap has room for.
 const PACKETS: usize = 1024;
 /// Longer than any message from a sender.
@@ -36,6 +40,8 @@ pub struct Worker {
     shared: Arc<Shared>,
     /// When it was asked last how many packets there was no room for.
     asked: Micros,
+    /// Until then no messages are taken.
+    rests_until: Micros,
     errors: u64,
     told: bool,
 }
@@ -65,7 +71,7 @@ fn now() -> Micros {
 impl Worker {
     /// Opens what it needs; the error names the option that has to do with it.
     pub fn open(settings: &Settings, shared: Arc<Shared>) -> Result<Worker, String> {
-        let Settings { port: number, interval, threshold, devices } = settings;
+        let Settings { port: number, interval, threshold, devices, .. } = settings;
         let port = Port::open(*number).map_err(|error| {
             let likely = match error.raw_os_error() {
                 Some(libc::EADDRINUSE) => ": another program has it; choose another one",
@@ -101,14 +107,21 @@ impl Worker {
             }),
             shared,
             asked: 0,
+            rests_until: 0,
             errors: 0,
             told: false,
         })
     }
 
     /// Works until it is told to stop.
-    pub fn run(mut self) -> io::Result<()> {
+    pub fn run(mut self, priority: u8) -> io::Result<()> {
         sched::exact_timers();
+        if priority > 0
+            && let Err(error) = sched::realtime(priority)
+        {
+            // The threads of the queues warn of it.
+            log::debug!("sidekick: no real-time priority: {error}");
+        }
         loop {
             self.wait()?;
             if self.shared.stop.load(Ordering::Relaxed) {
@@ -140,21 +153,30 @@ impl Worker {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let timeout = self.sessions.next_timeout().map(|at| {
-            Nanos::try_from(at.saturating_sub(now()).saturating_mul(1_000)).unwrap_or(Nanos::MAX)
+        let now = now();
+        let resting = (self.rests_until > now).then_some(self.rests_until);
+        let due = self.sessions.next_timeout();
+        let next = resting.map_or(due, |rest| Some(due.map_or(rest, |due| due.min(rest))));
+        let timeout = next.map(|at| {
+            Nanos::try_from(at.saturating_sub(now).saturating_mul(1_000)).unwrap_or(Nanos::MAX)
         });
-        let (waker, port) = (Interest::read(&self.shared.waker), Interest::read(&self.port));
-        match &self.tap {
-            Some(tap) => poll::wait(&mut [waker, port, Interest::read(tap)], timeout)?,
-            None => poll::wait(&mut [waker, port], timeout)?,
+        let mut interests = ArrayVec::<Interest, 3>::new();
+        interests.push(Interest::read(&self.shared.waker));
+        if resting.is_none() {
+            interests.push(Interest::read(&self.port));
         }
+        interests.extend(self.tap.as_ref().map(Interest::read));
+        poll::wait(&mut interests, timeout)?;
         self.shared.waker.clear();
         Ok(())
     }
 
     fn messages(&mut self) {
+        if self.rests_until > now() {
+            return;
+        }
         let mut buffer = [0; LONGEST];
-        for _ in 0..MESSAGES {
+        for taken in 1..=MESSAGES {
             match self.port.receive(&mut buffer) {
                 Ok(Some((from, via, len))) => {
                     let now = now();
@@ -168,6 +190,9 @@ impl Worker {
                 // There is no more; or an error of an answer before, which is its end.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(_) => {}
+            }
+            if taken == MESSAGES {
+                self.rests_until = now() + REST;
             }
         }
         self.send();
