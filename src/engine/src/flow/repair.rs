@@ -10,7 +10,7 @@ use crate::habit::Beat;
 use crate::out::Queued;
 use crate::refill::{self, Gap, MAX_WINDOW, Names, RUN_STEP, RUN_STEPS, USUAL_WIDTH};
 use crate::rules::Rule;
-use crate::time::Time;
+use crate::time::{SEC, Time};
 
 /// This many open holes of which none was filled since the first look like a
 /// queue overflowing before the router.
@@ -264,16 +264,21 @@ impl Flow {
         if gave_up && self.refill.gaps.is_empty() {
             self.refill.forget_resends();
             if self.conceal.held() > 0 && cx.config.has(Rule::NextReply) {
-                self.conceal.end_with_next_reply(now, self.last_reply_due());
+                self.conceal.end_with_next_reply(now, self.last_reply_due(now));
             } else {
                 self.release(cx, false);
             }
         }
     }
 
-    /// When the client will have answered what is on the hop, if it answers at once.
-    fn last_reply_due(&self) -> Time {
-        let newest = self.last_down.max(self.refill.last_resend()).unwrap_or(Time::ZERO);
+    /// Until when a reply may come that is worth waiting for. On a hop that is known to
+    /// lose packets that is any, for it may answer a copy late; on another one only
+    /// what answers a packet in time.
+    fn last_reply_due(&self, now: Time) -> Time {
+        if self.budget.proven() {
+            return now + SEC;
+        }
+        let newest = self.last_down.max(self.refill.last_resend()).unwrap_or(now);
         newest + self.rtt.get() + self.rtt.margin()
     }
 
@@ -291,7 +296,7 @@ impl Flow {
         self.governor.overflow(cx.now);
         self.refill.clear();
         self.sizes.rebase(size);
-        self.conceal.end_with_next_reply(cx.now, self.last_reply_due());
+        self.conceal.end_with_next_reply(cx.now, self.last_reply_due(cx.now));
     }
 
     /// What to send again for the gap at `n`; nothing if it is to be given up.
