@@ -34,8 +34,6 @@ struct Settings {
     threshold: NonZeroU8,
     /// Who is on others gets no answer; none: on any.
     devices: Option<Vec<String>>,
-    /// SCHED_FIFO; 0: none.
-    priority: u8,
 }
 
 impl Settings {
@@ -54,8 +52,6 @@ impl Settings {
                 .and_then(NonZeroU8::new)
                 .unwrap_or(NonZeroU8::MAX),
             devices: (!any).then(|| config.device.clone()),
-            // Packets on the queue wait for their verdict, those looked at here do not.
-            priority: config.realtime_priority.saturating_sub(1),
         })
     }
 }
@@ -201,11 +197,10 @@ fn start(settings: Settings) -> Result<Running, String> {
         snapshot: Mutex::default(),
     });
     let worker = Worker::open(&settings, shared.clone())?;
-    let priority = settings.priority;
     let thread = thread::Builder::new()
         .name("pemi-sidekick".into())
         .stack_size(STACK)
-        .spawn(move || worker.run(priority))
+        .spawn(move || worker.run())
         .map_err(|e| format!("sidekick: thread: {e}"))?;
     log::info!("sidekick answers port={}", settings.port);
     Ok(Running { settings, shared, thread })
@@ -229,7 +224,6 @@ mod tests {
         assert_eq!(Settings::of(&config), None);
         config.sidekick.enabled = true;
         assert_eq!(Settings::of(&config).unwrap().devices, None);
-        assert_eq!(Settings::of(&config).unwrap().priority, config.realtime_priority - 1);
         config.network = vec!["lan".into()];
         assert_eq!(Settings::of(&config).unwrap().devices, Some(vec![]));
         config.device = vec!["br-lan".into()];

@@ -16,8 +16,8 @@ use crate::poll::{self, Interest};
 use crate::{clock, entropy, sched, socket};
 
 /// Messages taken before packets have their turn again, and if there were as many, before
-/// [`REST`] is over: the kernel drops what has no room until then. This thread has real-time
-/// priority, and who sends HELLOs without end is not to keep the router from forwarding.
+/// [`REST`] is over: the kernel drops what has no room until then. Who sends HELLOs without end
+/// is not to keep the router busy.
 const MESSAGES: usize = 32;
 const REST: Micros = 20_000;
 /// Packets taken before timers have their turn. More than the tap has room for.
@@ -71,7 +71,7 @@ fn now() -> Micros {
 impl Worker {
     /// Opens what it needs; the error names the option that has to do with it.
     pub fn open(settings: &Settings, shared: Arc<Shared>) -> Result<Worker, String> {
-        let Settings { port: number, interval, threshold, devices, .. } = settings;
+        let Settings { port: number, interval, threshold, devices } = settings;
         let port = Port::open(*number).map_err(|error| {
             let likely = match error.raw_os_error() {
                 Some(libc::EADDRINUSE) => ": another program has it; choose another one",
@@ -114,14 +114,8 @@ impl Worker {
     }
 
     /// Works until it is told to stop.
-    pub fn run(mut self, priority: u8) -> io::Result<()> {
+    pub fn run(mut self) -> io::Result<()> {
         sched::exact_timers();
-        if priority > 0
-            && let Err(error) = sched::realtime(priority)
-        {
-            // The threads of the queues warn of it.
-            log::debug!("sidekick: no real-time priority: {error}");
-        }
         loop {
             self.wait()?;
             if self.shared.stop.load(Ordering::Relaxed) {
