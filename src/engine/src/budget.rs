@@ -31,7 +31,7 @@ const SHARE_ALLOWANCE: u64 = 48;
 /// Copies on mere suspicion are sent while all that filled no hole are together
 /// below this share, in percent: on a lossy hop they are worth that much. On a
 /// very lossy one only the configured share limits them.
-const SUSPICION_PERCENT: u64 = 7;
+const SUSPICION_PERCENT: u64 = 9;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
@@ -187,7 +187,7 @@ mod tests {
                 })
                 .count()
         };
-        assert_eq!((copies(HopState::New), copies(HopState::Lossy)), (0, 35));
+        assert_eq!((copies(HopState::New), copies(HopState::Lossy)), (0, 45));
     }
 
     #[test]
