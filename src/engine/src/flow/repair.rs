@@ -10,11 +10,14 @@ use crate::habit::Beat;
 use crate::out::Queued;
 use crate::refill::{self, Gap, MAX_WINDOW, Names, RUN_STEP, RUN_STEPS, USUAL_WIDTH};
 use crate::rules::Rule;
-use crate::time::{SEC, Time};
+use crate::time::{Nanos, SEC, Time};
 
 /// This many open holes of which none was filled since the first look like a
 /// queue overflowing before the router.
 const OVERFLOW_GAPS: usize = 3;
+/// Replies are held for no longer than this many local round trips in a row on a hop that
+/// has not shown that it loses packets: a copy is answered after one.
+const UNPROVEN_RTTS: Nanos = 4;
 
 impl Flow {
     /// A reply revealed a hole: sends what was most likely lost and, if that
@@ -98,7 +101,11 @@ impl Flow {
         let conceal = cx.config.conceal && cx.config.has(Rule::Conceal);
         if conceal && armed && worth && self.trusted() {
             let until = now + gap.patience();
-            if self.conceal.extend(now, until, cx.config.hold_cap) {
+            // Where no copy has healed anything yet, most marks are none: in a slow start
+            // every round has some, and its end is not to be put off.
+            let cap =
+                if self.budget.proven() { Nanos::MAX } else { UNPROVEN_RTTS * self.rtt.get() };
+            if self.conceal.extend(now, until, cx.config.hold_cap.min(cap)) {
                 cx.stats.concealed_gaps += 1;
                 self.event(cx, EventKind::HoldStart);
             }
