@@ -25,7 +25,7 @@ func (t *Transport) Register(flags *flag.FlagSet) {
 	flags.StringVar(&t.cc, "cc", "newreno", "congestion controller: quic-go has only newreno")
 	flags.BoolVar(&t.gso, "gso", false, "use UDP segmentation offload, so that links see bursts in large frames")
 	flags.IntVar(&t.mtu, "mtu", 0, "fix the largest UDP payload in `bytes` instead of discovering it")
-	flags.IntVar(&t.rt, "rt", 0, "SCHED_FIFO `priority`; 0: none")
+	flags.IntVar(&t.rt, "rt", 0, "SCHED_FIFO `priority` of other stacks' programs, here the lowest nice value; 0: none")
 }
 
 // As long as that of the other stacks, IDLE of ../../../src/lib.rs, which says why.
@@ -43,7 +43,7 @@ func (t *Transport) Config() (*quic.Config, error) {
 	if t.rt < 0 || t.rt > 99 {
 		return nil, cli.Usagef("--rt %d: wanted 0 to 99", t.rt)
 	}
-	if err := becomeRealTime(t.rt); err != nil {
+	if err := becomePrompt(t.rt); err != nil {
 		return nil, err
 	}
 	if !t.gso {
