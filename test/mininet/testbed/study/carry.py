@@ -18,8 +18,9 @@ _TRIES = 3
 # Nor does one in which packets came later than they should by more than a round trip of a Wi-Fi
 # hop, where the order of events is what a helper judges by. On a quiet machine it is a tenth.
 LATE_US = 2000
-# Nor one in the middle of which nothing ran for as long as this.
-STILL_S = 1.0
+# Nor one in the middle of which this program did not run for as long as this: the machine was
+# halted, or something with real-time priority left others a twentieth of each second.
+STILL_S = 0.5
 
 
 def disturbed(run: Run) -> bool:
