@@ -52,13 +52,10 @@ return baseclass.extend({
 	interval: function(section_id, value) {
 		const parts = String(value).match(/^([0-9]+)(p|ms)$/);
 
-<<<<<<< HEAD
-		if (value == null || value === '' || value == 'adaptive' || (parts && +parts[1] >= 1 && +parts[1] <= 1000))
-=======
 		if (value == null || value === '' || value === 'adaptive')
 			return true;
+
 		if (parts && +parts[1] >= 1 && +parts[1] <= 1000)
->>>>>>> router
 			return true;
 
 		return _('Allowed: adaptive, or packets or milliseconds, 1p to 1000p or 1ms to 1000ms');
