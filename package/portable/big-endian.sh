@@ -19,7 +19,7 @@ cargo_test() {
     -Z build-std=std,panic_unwind "$@"
 }
 export RUSTUP_TOOLCHAIN=$nightly
-cargo_test --package pemi-engine --package pemi-quack --package pemi --lib
+cargo_test --package pemi-engine --package pemi-quack --package pemi-sidekick --package pemi --lib
 # ubus is in the byte order of the network; what needs a packet queue is left out,
 # since the emulator does not translate those messages to the kernel.
 for file in src/pemi/tests/ubus*.rs; do
