@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 // The rules for JavaScript of LuCI's own tree, for `npx eslint luci-app-pemi`.
 // eslint, @eslint/js, @eslint/json and globals are found from this folder or from NODE_LIBRARIES,
 // a node_modules folder elsewhere.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # sdk.sh SDK: builds the packages with an OpenWrt SDK, given as its folder, its
 # archive or the archive's URL, and copies them into out/packages/sdk.
 set -euo pipefail

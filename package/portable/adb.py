@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Writes apk's binary format, ADB: a tree of values, then blocks of data.
 
 A value is a little-endian word, four bits of type above 28 bits of either the value

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Writes an .apk of apk-tools 3, as OpenWrt has it from 25.12 on, without a signature."""
 
 import hashlib

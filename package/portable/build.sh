@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # build.sh ARCHITECTURE: builds the daemon as one static file,
 # target/portable/TRIPLE/pemi, and prints that name.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Writes an .ipk: a gzip'd tar of two gzip'd tars, the data and the control files."""
 
 import gzip

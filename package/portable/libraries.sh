@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # libraries.sh ARCHITECTURE: makes libmnl.a and libnetfilter_queue.a in
 # target/portable/lib/TRIPLE, from the sources of Debian 12.
 set -euo pipefail
@@ -65,7 +66,7 @@ compile() { # LIBRARY SOURCE...
   shift
   for file in "$@"; do
     object=$lib/${library%.a}-$(basename "$file" .c).o
-    zig cc -target "$zig_target" -mcpu="$zig_cpu" -Os -g0 -ffunction-sections \
+    zig cc -target "$zig_target" -mcpu="$zig_cpu" -Os -g0 -fPIC -ffunction-sections \
       -fvisibility=hidden -DHAVE_VISIBILITY_HIDDEN -I"$src" \
       -I"$src/libmnl-1.0.4/include" -I"$src/libnetfilter_queue-1.0.5/include" \
       -I"$src/libnfnetlink-1.0.2/include" -c "$file" -o "$object"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # make.sh {ipk|apk} ARCHITECTURE: builds a package into out/packages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

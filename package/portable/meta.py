@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What the package is called and needs, read from the feed's Makefile.
 
 The Makefile of package/pemi is the one place where it is said. Only the forms used

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Packs the daemon and files/ into a package: pack.py {ipk,apk} ARCH BINARY OUT."""
 
 import os

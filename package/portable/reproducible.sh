@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # reproducible.sh ARCHITECTURE: builds the .ipk here and in a copy of the sources in
 # another folder, and compares the two.
 set -euo pipefail

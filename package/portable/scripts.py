@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The scripts that come with a package: those that the SDK generates, in our words.
 
 The work is done by /lib/functions.sh on the router: it adds the user, runs the

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Installs what building the portable packages needs: the compilers, and what checks
 # their results. Does nothing, quickly, when everything is there.
 set -euo pipefail

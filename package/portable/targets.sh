@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # what is set here is for those who source this
 # Which Rust target makes the packages of an OpenWrt architecture, and how.
@@ -20,6 +21,13 @@ select_target() {
   rustflags="-Ctarget-feature=+crt-static -Cforce-unwind-tables=no -Clink-self-contained=no"
   # Of a folder that is not there, since that std is made here.
   rustflags+=" -Alinker_messages"
+  # Loaded to another address each time, so that nobody knows where its code is. rustc
+  # asks for that for static programs on x86_64 alone, in words that zig does not take.
+  relocation=" -Crelocation-model=pie -Clink-arg=-pie"
+  # But on MIPS, where position-independent code is an eighth larger and reads most
+  # addresses from a table (README.md has the figures).
+  [[ $1 != mips* ]] || relocation=" -Crelocation-model=static"
+  rustflags+=$relocation
   case $1 in
     aarch64_*)
       triple=aarch64-unknown-linux-musl zig_target=aarch64-linux-musl zig_cpu=generic
@@ -28,15 +36,13 @@ select_target() {
       triple=armv7-unknown-linux-musleabihf zig_target=arm-linux-musleabihf
       zig_cpu=generic+v7a+vfp3d16
       ;;
-    # Position-independent code is a tenth larger on MIPS and reads most addresses
-    # from a table.
     mips_24kc)
       triple=mips-unknown-linux-musl zig_target=mips-linux-musleabi
-      zig_cpu=mips32r2+soft_float rustflags+=" -Crelocation-model=static"
+      zig_cpu=mips32r2+soft_float
       ;;
     mipsel_24kc)
       triple=mipsel-unknown-linux-musl zig_target=mipsel-linux-musleabi
-      zig_cpu=mips32r2+soft_float rustflags+=" -Crelocation-model=static"
+      zig_cpu=mips32r2+soft_float
       ;;
     x86_64)
       triple=x86_64-unknown-linux-musl zig_target=x86_64-linux-musl zig_cpu=x86_64

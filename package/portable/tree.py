@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The files that a package installs, with their modes; all belong to root."""
 
 from dataclasses import dataclass

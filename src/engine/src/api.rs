@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What goes in and what comes out.
 
 use core::net::{IpAddr, SocketAddr};
 
 use crate::time::{MS, Nanos, SEC, Time};
+use crate::tunables::Tunables;
 
 /// Where a packet is going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,7 @@ pub enum Action<'a> {
 /// What the engine noticed, for logs, time lines and tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// When it was noticed.
     pub at: Time,
     /// The client's end of the flow.
     pub client: SocketAddr,
@@ -70,7 +72,7 @@ pub struct Event {
     /// Which way the packets went that this is about: losses, copies and numbers
     /// are of packets going this way, held ones go the other.
     pub direction: Direction,
-    /// What.
+    /// What was noticed.
     pub kind: EventKind,
 }
 
@@ -91,9 +93,9 @@ impl Event {
 /// The kinds of [`Event`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A QUIC flow was recognised.
+    /// A QUIC flow was recognised, and both ends have spoken.
     FlowStart,
-    /// A flow left the table. With [`Config::both_directions`] there is a second
+    /// A flow that was told of left the table. With [`Config::both_directions`] there is a second
     /// one for the way up if anything was done there.
     FlowEnd {
         /// Packets seen on their way down; in the second one, up.
@@ -115,18 +117,18 @@ pub enum EventKind {
         /// Number of the packet, counted per flow from 1.
         packet: u64,
     },
-    /// A reply showed that the hole is filled.
+    /// A reply showed the gap closed, when the reply to a copy was due.
     Repair {
         /// From the reply that revealed the loss to this one.
         after_ns: Nanos,
     },
-    /// A loss was given up: not on this hop, or beyond repair.
+    /// A loss was abandoned: it was not on this hop, or it is beyond repair.
     Abandon,
     /// Client packets are being held from now on.
     HoldStart,
     /// Held client packets were let go.
     HoldEnd {
-        /// How many.
+        /// How many were released.
         packets: u32,
         /// For how long the first one waited.
         held_ns: Nanos,
@@ -138,11 +140,16 @@ pub enum EventKind {
 pub struct Config {
     /// Bytes of packet copies kept, shared by all flows.
     pub cache_bytes: usize,
-    /// Flows known at a time; the least recently used one makes room.
+    /// Flows known at a time of which both ends have spoken. In a full table a client
+    /// that has more than a quarter of it makes room, or else the flow that was not
+    /// used for the longest time, if that is more than a second.
     pub max_flows: usize,
     /// Largest share of a flow's downstream packets sent again, in percent, not
     /// counting one copy for each loss that was seen to be repaired.
     pub resend_percent: u32,
+    /// Largest share of copies of all flows together, in percent of the bytes that went
+    /// the same way in the last second, beside 128 KiB a second.
+    pub resend_total_percent: u32,
     /// Whether replies that would tell the sender of a repaired loss are held.
     pub conceal: bool,
     /// Let a flow go ([`Verdict::Bypass`]) after this long without a loss.
@@ -160,9 +167,24 @@ pub struct Config {
     /// Rules that are switched off.
     #[cfg(feature = "ablation")]
     pub without: crate::rules::Rules,
+    /// The constants of the rules.
+    #[cfg(feature = "sweep")]
+    pub tunables: Tunables,
 }
 
 impl Config {
+    /// The constants of the rules, which a sweep may have changed.
+    #[cfg(feature = "sweep")]
+    pub(crate) fn tunables(&self) -> Tunables {
+        self.tunables
+    }
+
+    /// The constants of the rules.
+    #[cfg(not(feature = "sweep"))]
+    pub(crate) const fn tunables(&self) -> Tunables {
+        Tunables::DEFAULT
+    }
+
     /// Whether a rule is on.
     #[cfg(feature = "ablation")]
     pub(crate) fn has(&self, rule: crate::rules::Rule) -> bool {
@@ -182,6 +204,7 @@ impl Default for Config {
             cache_bytes: 4096 * 1024,
             max_flows: 1024,
             resend_percent: 10,
+            resend_total_percent: 50,
             conceal: true,
             release_after: Some(30 * SEC),
             idle_timeout: 60 * SEC,
@@ -190,66 +213,10 @@ impl Default for Config {
             both_directions: false,
             #[cfg(feature = "ablation")]
             without: Default::default(),
+            #[cfg(feature = "sweep")]
+            tunables: Tunables::default(),
         }
     }
-}
-
-/// Counters since the start or the last [`Engine::reset`](crate::Engine::reset).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Packets seen from servers to clients.
-    pub packets_down: u64,
-    /// Packets seen from clients to servers.
-    pub packets_up: u64,
-    /// Of both, those of QUIC flows.
-    pub packets_quic: u64,
-    /// Of both, those that were passed by unlooked at: not UDP, malformed,
-    /// fragments, or of flows that are not QUIC.
-    pub packets_other: u64,
-    /// Of `packets_other`, those whose IP or UDP headers were malformed.
-    pub packets_malformed: u64,
-    /// IP bytes towards clients.
-    pub bytes_down: u64,
-    /// IP bytes towards servers.
-    pub bytes_up: u64,
-    /// Flows in the table that are QUIC.
-    pub flows_active: u64,
-    /// Of these, flows being watched and repaired.
-    pub flows_protected: u64,
-    /// Flows in the table that were let go.
-    pub flows_bypassed: u64,
-    /// Flows pushed out by newer ones.
-    pub flows_evicted: u64,
-    /// Losses inferred.
-    pub losses_inferred: u64,
-    /// Losses seen to be repaired by a copy.
-    pub losses_repaired: u64,
-    /// Losses that no copy healed: most likely lost before the router.
-    pub losses_upstream: u64,
-    /// Losses left alone because the hop showed congestion.
-    pub losses_congestion: u64,
-    /// Copies sent.
-    pub resent_packets: u64,
-    /// IP bytes of them.
-    pub resent_bytes: u64,
-    /// Copies not sent because the budget was used up.
-    pub resent_limited: u64,
-    /// Episodes of holding.
-    pub concealed_gaps: u64,
-    /// Client packets held.
-    pub concealed_held: u64,
-    /// Episodes that ended by a deadline.
-    pub concealed_late: u64,
-    /// Client packets held right now.
-    pub held_now: u64,
-    /// Local round-trip time over the protected flows, median, microseconds.
-    pub local_rtt_us_p50: u64,
-    /// The same, 99th percentile.
-    pub local_rtt_us_p99: u64,
-    /// Packet bytes in the cache.
-    pub cache_bytes: u64,
-    /// Size of the cache in bytes.
-    pub cache_limit: u64,
 }
 
 /// One flow, for people to look at.
@@ -286,7 +253,7 @@ pub enum FlowState {
     Handshake,
     /// Watched and repaired.
     Protected,
-    /// Watched only, for the moment: recent attempts did not heal anything.
+    /// Watched only, for the moment: recent attempts did not repair anything.
     Watching,
     /// Not QUIC, or let go.
     Bypassed,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The engine of PEMI: it watches QUIC flows cross a router, infers from the
 //! sizes and times of encrypted replies what the last hop lost, sends copies
 //! of it, and holds back the replies that would tell the sender of a loss
@@ -29,39 +30,25 @@
 extern crate alloc;
 
 mod api;
-mod bottleneck;
-mod budget;
-mod cache;
-mod conceal;
 mod engine;
 mod flow;
-mod gap;
-mod governor;
-mod guard;
-mod habit;
-mod hop;
-mod out;
-mod packet;
-mod pair;
-mod quic;
-mod recent;
-mod recognise;
-mod refill;
-mod rtt;
+mod infer;
+mod measure;
+mod repair;
 mod rules;
-mod spin;
-mod start;
-mod table;
-mod tail;
+mod stats;
+mod store;
 mod time;
-mod timers;
-mod uplink;
+mod tunables;
+mod wire;
 
-pub use api::{
-    Action, Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Stats, Verdict,
-};
+pub use api::{Action, Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Verdict};
 pub use engine::Engine;
-pub use pair::Engines;
+pub use engine::both::Engines;
 #[cfg(feature = "ablation")]
 pub use rules::{Rule, Rules};
+pub use stats::Stats;
 pub use time::{MS, Nanos, SEC, Time, US};
+#[cfg(feature = "sweep")]
+pub use tunables::{Tunable, TunableError, Tunables};
+pub use wire::packet;

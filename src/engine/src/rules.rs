@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Rules that can be switched off to measure what each is worth. Only with the
 //! feature `ablation`; without it every rule is on and nothing is asked at run time.
 
@@ -5,45 +6,49 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Rule {
-    /// Two bytes more in a reply are a hole ([`crate::gap`]).
+    /// Two bytes more in a reply are a sign of a gap ([`crate::infer::sizes`]).
     Size,
-    /// The rhythm of decimating clients ([`crate::habit`]).
+    /// The rhythm of decimating clients ([`crate::infer::rhythm`]).
     Rhythm,
-    /// One packet more than a steady count ([`crate::habit`]).
+    /// One packet more than a steady count ([`crate::infer::rhythm`]).
     Skip,
-    /// Two bytes above the smallest size of late ([`crate::gap`]).
+    /// Two bytes above the smallest recent size ([`crate::infer::sizes`]).
     Floor,
-    /// Holes between two packets that were answered one by one are not the hop's.
+    /// Gaps between two packets that were acknowledged one by one are not the hop's
+    /// ([`crate::infer::rhythm`]).
     Adjacent,
-    /// A fourth hole while three stay open is an overflow before the router.
+    /// A fourth gap while three stay open is a queue's overflow before the router, a storm
+    /// ([`crate::repair::governor`]).
     Overflow,
-    /// What fails four times in a short time is a storm ([`crate::governor`]).
+    /// What fails four times in a short time is a storm ([`crate::repair::governor`]).
     Storm,
-    /// Without hope only now and then a sign is tried ([`crate::governor`]).
+    /// Without hope only now and then a sign is tried ([`crate::repair::governor`]).
     Hope,
-    /// A copy that is answered while the hole stays is the end of a longer run.
+    /// A copy that is acknowledged while the gap stays is the end of a longer run
+    /// ([`crate::repair::gap`]).
     Run,
-    /// Packets are tried more than once.
+    /// Packets are tried more than once ([`crate::repair::plan`], [`crate::repair::gap`]).
     Retry,
-    /// Copies for the ends of bursts ([`crate::tail`]).
+    /// Copies for the ends of bursts ([`crate::repair::tail`]).
     Tail,
-    /// The first flight goes twice ([`crate::start`]).
+    /// The first flight goes twice ([`crate::repair::start`]).
     FirstFlight,
-    /// Replies that tell of a hole are held ([`crate::conceal`]).
+    /// Replies that tell of a gap are held ([`crate::repair::conceal`]).
     Conceal,
-    /// The healed reply goes first, then the held ones.
+    /// The reply that shows the gap closed goes first, then the held ones ([`crate::repair::conceal`]).
     NewestFirst,
-    /// A hole that is given up waits for the next reply.
+    /// After a gap is abandoned, the next reply is waited for ([`crate::repair::conceal`]).
     NextReply,
-    /// What the copy overtakes is not held on a hop not known to lose packets.
+    /// What the copy overtakes is not held on a hop not known to lose packets
+    /// ([`crate::repair::plan`]).
     Overtake,
-    /// A client's own data is neither read nor held.
+    /// A client's own data is neither read nor held ([`crate::repair::conceal`]).
     OwnData,
-    /// Probes bound the round trip ([`crate::rtt`]).
+    /// Probes bound the round trip ([`crate::measure::rtt`]).
     Probe,
-    /// Losses in a standing queue are congestion ([`crate::guard`]).
+    /// Losses in a standing queue are congestion ([`crate::measure::guard`]).
     Guard,
-    /// Needless copies have to be earned ([`crate::budget`]).
+    /// Needless copies have to be earned ([`crate::repair::budget`]).
     Budget,
 }
 
@@ -81,7 +86,7 @@ pub struct Rules(u32);
 
 #[cfg(feature = "ablation")]
 impl Rules {
-    /// The same with one more.
+    /// The same set with one more rule.
     #[must_use]
     pub fn with(self, rule: Rule) -> Rules {
         Rules(self.0 | 1 << rule as u32)

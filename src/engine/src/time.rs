@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Time as the engine sees it: nanoseconds since an epoch of the caller's.
 
 use core::ops::{Add, Sub};

@@ -1,22 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `pemi`: see `pemi help`.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use pemi::cli::{self, Command, Question, Sockets};
-use pemi::{ask, bench, check, config, replay, rules, run, show};
+use pemi::command::cli::{self, Command, Question, RulesFor, Sockets};
+use pemi::command::{ask, bench, check, options, replay, show};
+use pemi::config;
+use pemi::daemon::run;
+use pemi::firewall::rules;
 
 fn main() -> ExitCode {
     let result = match cli::parse(std::env::args_os().skip(1)) {
         Ok(Command::Run(options)) => run::run(options),
         Ok(Command::Ask(question, sockets, as_json)) => tell(question, &sockets, as_json),
         Ok(Command::Check(options)) => check::run(&options),
-        Ok(Command::Rules(file, fw4)) => print_rules(&file, fw4),
+        Ok(Command::Rules(file, whom)) => print_rules(&file, whom),
         Ok(Command::Bench(queue, seconds)) => bench::run(queue, seconds),
         Ok(Command::Replay(options)) => replay::run(&options, &mut std::io::stdout()),
+        Ok(Command::Options(as_json)) => {
+            print(&if as_json { format!("{}\n", options::json()) } else { options::text() });
+            Ok(())
+        }
         Ok(Command::Help(text)) => {
-            print(text);
+            print(&text);
             Ok(())
         }
         Ok(Command::Version) => {
@@ -53,9 +61,15 @@ fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), Stri
     Ok(())
 }
 
-fn print_rules(file: &Path, fw4: bool) -> Result<(), String> {
+fn print_rules(file: &Path, whom: RulesFor) -> Result<(), String> {
     let (config, _) = config::load(file).map_err(|error| error.lines(file).join("\n"))?;
-    print(&if fw4 { rules::no_offload(&config) } else { rules::ruleset(&config) });
+    print(&match whom {
+        RulesFor::Nft => rules::ruleset(&config),
+        RulesFor::Fw4 => rules::no_offload(&config),
+        RulesFor::Iptables => rules::iptables(&config).ok_or_else(|| {
+            format!("{}: option 'mode': there are no such rules for mode 'bridged'", file.display())
+        })?,
+    });
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! Sidekick: a thread that tells cooperating senders what of their flows got here.
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Sidekick: a thread that reports to cooperating senders which of their packets got here.
 //!
 //! What to say, and when, is the business of [`pemi_sidekick`]; here are a UDP port, a
 //! look at the packets, and a clock. Packets pass whatever becomes of it.
@@ -14,14 +15,17 @@ use pemi_sidekick::router::Stats;
 use serde_json::{Value, json};
 
 use crate::config::{Config, Mode};
-use crate::poll::Waker;
+use crate::sys::poll::Waker;
+use crate::sys::privileges;
 
 mod envelope;
+mod error;
 mod filter;
 mod port;
-mod tap;
+pub mod tap;
 mod worker;
 
+use error::Error;
 use worker::Worker;
 
 const STACK: usize = 256 << 10;
@@ -32,7 +36,7 @@ struct Settings {
     port: u16,
     interval: Interval,
     threshold: NonZeroU8,
-    /// Who is on others gets no answer; none: on any.
+    /// Clients behind other devices get no answer. Without a list all devices will do.
     devices: Option<Vec<String>>,
 }
 
@@ -70,13 +74,13 @@ fn interval(text: &str) -> Interval {
 #[derive(Clone, Copy, Debug, Default)]
 struct Snapshot {
     stats: Stats,
-    /// Packets that may be missing in what is told though they came, and messages that
+    /// Packets that may be missing in the reports though they came, and messages that
     /// could not be sent.
     errors: u64,
 }
 
-/// What the thread and who runs it tell each other. (Channels would do; each kind of
-/// them is several KB.)
+/// What the thread and the main thread have in common. (Channels would do, but each kind
+/// of them takes several KB of code.)
 #[derive(Debug)]
 struct Shared {
     waker: Waker,
@@ -94,7 +98,7 @@ struct Running {
 
 /// The thread, if it is to run and can.
 #[derive(Debug, Default)]
-pub struct Sidekick {
+pub(crate) struct Sidekick {
     enabled: bool,
     running: Option<Running>,
     error: Option<String>,
@@ -114,7 +118,7 @@ impl Sidekick {
         self.error = None;
         match settings.map(start).transpose() {
             Ok(running) => self.running = running,
-            Err(error) => self.fail(error),
+            Err(error) => self.fail(&error),
         }
     }
 
@@ -122,7 +126,7 @@ impl Sidekick {
     pub fn stop(&mut self) {
         if let Some(running) = self.running.take() {
             running.tell(&running.shared.stop);
-            // What went wrong was told when it was noticed.
+            // What went wrong was logged when it was noticed.
             let _ = running.thread.join();
         }
     }
@@ -130,9 +134,9 @@ impl Sidekick {
     /// To be called now and then: notices that the thread has ended by itself.
     pub fn look(&mut self) {
         if let Some(running) = self.running.take_if(|running| running.thread.is_finished()) {
-            self.fail(match running.thread.join() {
-                Ok(Err(error)) => format!("sidekick: {error}"),
-                _ => "sidekick: its thread ended".into(),
+            self.fail(&match running.thread.join() {
+                Ok(Err(error)) => Error::Failed(error),
+                _ => Error::Ended,
             });
         }
     }
@@ -172,9 +176,9 @@ impl Sidekick {
         status
     }
 
-    fn fail(&mut self, error: String) {
+    fn fail(&mut self, error: &Error) {
         log::error!("{error}; packets pass as without it");
-        self.error = Some(error);
+        self.error = Some(error.to_string());
     }
 }
 
@@ -189,9 +193,9 @@ impl Running {
     }
 }
 
-fn start(settings: Settings) -> Result<Running, String> {
+fn start(settings: Settings) -> Result<Running, Error> {
     let shared = Arc::new(Shared {
-        waker: Waker::new().map_err(|e| format!("sidekick: eventfd: {e}"))?,
+        waker: Waker::new().map_err(Error::Waker)?,
         stop: AtomicBool::new(false),
         reset: AtomicBool::new(false),
         snapshot: Mutex::default(),
@@ -200,8 +204,12 @@ fn start(settings: Settings) -> Result<Running, String> {
     let thread = thread::Builder::new()
         .name("pemi-sidekick".into())
         .stack_size(STACK)
-        .spawn(move || worker.run())
-        .map_err(|e| format!("sidekick: thread: {e}"))?;
+        .spawn(move || {
+            // Its packet socket comes and goes with the sessions.
+            privileges::keep_in_thread(&[privileges::NET_RAW]);
+            worker.run()
+        })
+        .map_err(Error::Thread)?;
     log::info!("sidekick answers port={}", settings.port);
     Ok(Running { settings, shared, thread })
 }

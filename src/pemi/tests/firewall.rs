@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The daemon's own firewall table, and its rights. Rules with a queue need a
 //! kernel with nft_queue; they are loaded in the guests of `test/qemu`.
 
@@ -84,6 +85,35 @@ fn the_table_comes_back_and_goes_with_the_daemon() {
     assert_eq!(log.matches("put back").count(), 2, "{log}");
 }
 
+/// All but what not every kernel has: the queue, and names of bridges.
+#[test]
+fn rules_are_good_syntax() {
+    let Some(net) = Net::new() else { return };
+    for config in [
+        r#"{"device": ["lan0", "lan1"], "port": [443, 8443], "queues": 2}"#,
+        "{}",
+        NOBODY,
+        r#"{"device": "lan0", "mode": "bridged"}"#,
+        r#"{"mode": "bridged"}"#,
+    ] {
+        let file = net.file("rules.json");
+        fs::write(&file, config).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_pemi"))
+            .args(["rules", "--config", file.to_str().unwrap()])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().filter(|line| !line.contains("brname")).map(|line| {
+            match line.split_once("queue flags bypass to") {
+                Some((before, _)) => format!("{before}accept\n"),
+                None => format!("{line}\n"),
+            }
+        });
+        fs::write(&file, lines.collect::<String>()).unwrap();
+        assert!(nft(&net, &format!("-f {}", file.display())).is_some(), "{config}: {text}");
+    }
+}
+
 #[test]
 fn root_is_given_up() {
     let Some(net) = Net::new() else { return };
@@ -122,4 +152,34 @@ fn root_is_given_up() {
         .unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("/etc/passwd has no user 'nobody-at-all'"), "{text}");
+}
+
+/// Something in the place of `nft`, for the daemon alone: `ip netns exec` has a mount
+/// namespace of its own.
+#[test]
+fn a_child_that_hangs_is_told_of_tried_again_and_no_obstacle() {
+    let Some(net) = Net::new() else { return };
+    let (file, fake, calls) = (net.file("pemi.json"), net.file("nft"), net.file("calls"));
+    fs::write(&file, NOBODY).unwrap();
+    fs::write(&fake, format!("#!/bin/sh\necho >>{}\nexec sleep 60\n", calls.display())).unwrap();
+    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut daemon =
+        net.start_with(Some((&fake, "/usr/sbin/nft")), &["--config", file.to_str().unwrap()]);
+    let status = daemon.until(|_| true);
+    let errors = status["errors"].to_string();
+    assert!(errors.contains("firewall rules cannot be loaded"), "{errors}");
+    assert!(errors.contains("did not end in time"), "{errors}");
+    let count = || fs::read(&calls).unwrap().len();
+    let (before, waiting) = (count(), Instant::now());
+    while count() == before {
+        assert!(waiting.elapsed() < PATIENCE, "it is not tried again");
+        thread::sleep(Duration::from_millis(20));
+    }
+    // While it runs.
+    let end = Instant::now();
+    daemon.signal(libc::SIGTERM);
+    let (status, log) = daemon.end();
+    assert!(status.success(), "{log}");
+    println!("ended in {:?}", end.elapsed());
+    assert!(end.elapsed() < Duration::from_secs(1), "{:?}", end.elapsed());
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `pemi replay` on captures made here: a conversation over a hop that loses one
 //! packet, written in every format, and in some that are none.
 
@@ -6,8 +7,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use pemi::replay::link;
-use pemi::replay::pcap::Capture;
+use pemi::command::replay::link;
+use pemi::command::replay::pcap::Capture;
 use serde_json::{Value, json};
 
 /// The client is 10.77.0.2:50000, the server 10.77.1.2:443.
@@ -345,6 +346,25 @@ fn standard_input_and_text_for_people() {
         ["read 76, quic 76", "inferred 1", "--local-rtt-ms", "10.77.0.2:50000  10.77.1.2:443"]
     {
         assert!(text.contains(part), "{text}");
+    }
+}
+
+/// A server that stays silent: only who looks after what goes up sends a copy to it.
+#[test]
+fn both_directions_are_played_if_the_configuration_says_so() {
+    let mut talk = Talk::new();
+    talk.packets.truncate(1);
+    let (time, greeting) = talk.packets[0].clone();
+    talk.packets.push((time + 2_000_000, greeting.clone()));
+    let file = File::new("silent", &talk.pcap(false, 1, ethernet));
+    for (direction, copies) in [("down", 0), ("both", 1)] {
+        let config = json!({"direction": direction}).to_string();
+        let config = File::new(direction, config.as_bytes());
+        let (report, _) = report(&[file.name(), "--config", config.name()]);
+        assert_eq!(report["total"]["resent"]["packets"], copies, "{direction}");
+        let flow = &report["flows"][0];
+        let bytes = copies * greeting.len();
+        assert_eq!((&flow["resent"], &flow["resent_bytes"]), (&json!(copies), &json!(bytes)));
     }
 }
 

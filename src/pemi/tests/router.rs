@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How packets fare on the built daemon, one by one. Whole conversations are in
 //! `queue.rs`.
 
@@ -6,18 +7,20 @@ mod lab;
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use lab::packet::whole_packet;
 use lab::{ENDS, Net, PATIENCE, PORT, QUEUE};
-use pemi::bridge::Header;
 use pemi::config::Mode;
-use pemi::inject::Injector;
-use pemi::poll::{self, Interest};
-use pemi::probe::{Prober, Reply};
-use pemi::{clock, udp};
-use pemi_engine::SEC;
+use pemi::datapath::bridge::Header;
+use pemi::datapath::inject::Injector;
+use pemi::datapath::probe::{Prober, REPLIES, Reply};
+use pemi::sys::poll::{self, Interest};
+use pemi::sys::{checksum, clock};
+use pemi_engine::{Direction, SEC};
 use serde_json::{Value, json};
 
 /// For one packet to get through; it is sent again until then.
@@ -67,12 +70,13 @@ fn pass_all(net: &Net) {
 
 #[test]
 fn packets_pass_unaltered() {
-    let Some(net) = Net::new() else { return };
     for arguments in [&["--device", "lan0"][..], &[]] {
+        // Anew: connections that were let go stay so.
+        let Some(net) = Net::new() else { return };
         let mut daemon = net.start(arguments);
         pass_all(&net);
         let seen = |status: &Value| status["queues"][0]["packets"].as_u64().unwrap();
-        let status = daemon.until(|status| seen(status) >= 40);
+        let status = daemon.until(|status| seen(status) >= 16);
         assert_eq!(status["queues"][0]["verdict_errors"], 0);
         assert!(status["bytes"]["down"].as_u64() > Some(0), "{status}");
         assert_eq!(status["errors"], json!([]));
@@ -114,6 +118,9 @@ fn packets_that_nobody_takes_pass_and_are_counted() {
     let client = socket(&net, "c", client, 50000);
     let server = socket(&net, "s", server, PORT);
     pass(&client, &server, &payload_of(1200));
+    // The guard first, or it would take them.
+    let guard = daemon.guard().unwrap();
+    lab::signal(guard, libc::SIGSTOP);
     daemon.signal(libc::SIGSTOP);
     let (start, mut buffer) = (Instant::now(), [0; 2048]);
     // The signal takes its time to reach all threads.
@@ -126,11 +133,16 @@ fn packets_that_nobody_takes_pass_and_are_counted() {
     }
     // Until one gets by a daemon that takes nothing.
     server.set_nonblocking(true).unwrap();
+    let mut waiting = 0;
     while !matches!(server.recv_from(&mut buffer), Ok((1201, _))) {
         assert!(start.elapsed() < PATIENCE, "nothing passes");
         client.send_to(&payload_of(1201), server.local_addr().unwrap()).unwrap();
+        waiting += 1;
     }
+    // What 100 Mbit/s bring in 0.1 s.
+    assert!((100..1100).contains(&waiting), "{waiting} wait");
     daemon.signal(libc::SIGCONT);
+    lab::signal(guard, libc::SIGCONT);
     // The next one that it takes reveals the gap.
     let status = daemon.until(|status| {
         client.send_to(&payload_of(1201), server.local_addr().unwrap()).unwrap();
@@ -188,38 +200,6 @@ fn a_queue_that_is_taken_is_named() {
     assert!(!Path::new(&other).exists());
 }
 
-/// A whole IP packet with a UDP datagram.
-fn whole_packet(from: SocketAddr, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
-    let len = 8 + payload.len() as u16;
-    let mut packet = match (from.ip(), to.ip()) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let mut packet = vec![0x45, 0, 0, 0, 0, 1, 0x40, 0, 63, 17, 0, 0];
-            packet[2..4].copy_from_slice(&(20 + len).to_be_bytes());
-            packet.extend(from.octets());
-            packet.extend(to.octets());
-            let checksum = udp::checksum(&packet);
-            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-            packet
-        }
-        (IpAddr::V6(from), IpAddr::V6(to)) => {
-            let mut packet = vec![0x60, 0, 0, 0, 0, 0, 17, 63];
-            packet[4..6].copy_from_slice(&len.to_be_bytes());
-            packet.extend(from.octets());
-            packet.extend(to.octets());
-            packet
-        }
-        _ => unreachable!(),
-    };
-    packet.extend(from.port().to_be_bytes());
-    packet.extend(to.port().to_be_bytes());
-    packet.extend(len.to_be_bytes());
-    packet.extend([0, 0]);
-    packet.extend(payload);
-    let datagram = udp::find(&packet).unwrap();
-    udp::fill_checksum(&mut packet, &datagram);
-    packet
-}
-
 /// Sends a copy until it arrives.
 fn copy_arrives(
     injector: &mut Injector,
@@ -231,7 +211,7 @@ fn copy_arrives(
     let start = Instant::now();
     let mut buffer = [0; 2048];
     let (len, sender) = loop {
-        injector.send(packet);
+        injector.send(Direction::Down, packet);
         match client.recv_from(&mut buffer) {
             Ok(got) => break got,
             Err(_) => assert!(start.elapsed() < PATIENCE, "no copy arrives"),
@@ -252,11 +232,14 @@ fn copies_arrive_as_if_from_the_server() {
         copy_arrives(&mut injector, &packet, &client, server, &payload);
     }
     assert_eq!(injector.errors(), 0);
-    injector.send(&whole_packet(
-        "192.0.2.1:443".parse().unwrap(),
-        "198.51.100.1:50000".parse().unwrap(),
-        b"there is no way",
-    ));
+    injector.send(
+        Direction::Down,
+        &whole_packet(
+            "192.0.2.1:443".parse().unwrap(),
+            "198.51.100.1:50000".parse().unwrap(),
+            b"there is no way",
+        ),
+    );
     assert_eq!(injector.errors(), 1);
 }
 
@@ -264,7 +247,7 @@ fn copies_arrive_as_if_from_the_server() {
 fn copies_on_a_bridge_leave_by_the_port_of_their_originals() {
     let Some(net) = Net::new() else { return };
     let (mut injector, port) = net.inside("r", || {
-        let port = pemi::socket::interface_index(c"lan0").unwrap();
+        let port = pemi::sys::socket::interface_index(c"lan0").unwrap();
         (Injector::open(Mode::Bridged, 0x2000_0000).unwrap(), port)
     });
     let output = Command::new("ip").args(["-n", &net.at("c"), "-o", "link"]).output().unwrap();
@@ -279,10 +262,10 @@ fn copies_on_a_bridge_leave_by_the_port_of_their_originals() {
         let packet = whole_packet(server, client.local_addr().unwrap(), &payload);
         // Nobody knows the way yet.
         let errors = injector.errors();
-        injector.send(&packet);
+        injector.send(Direction::Down, &packet);
         assert_eq!(injector.errors(), errors + 1);
         let header = [&mac[..], &[2, 0, 0, 0, 0, 1], &kind].concat();
-        injector.learn(&packet, port, Header::new(&header));
+        injector.learn_port(client.local_addr().unwrap().ip(), port, Header::new(&header));
         copy_arrives(&mut injector, &packet, &client, server, &payload);
         assert_eq!(injector.errors(), errors + 1);
     }
@@ -295,16 +278,42 @@ fn probes_are_answered() {
     for (client, _) in ENDS {
         let client: IpAddr = client.parse().unwrap();
         let start = Instant::now();
-        let Reply { client: replier, rtt } = loop {
+        let mut replies = Vec::new();
+        while replies.is_empty() {
+            assert!(start.elapsed() < PATIENCE, "no reply");
             prober.send(clock::now(), client);
             let mut interests: Vec<Interest> = prober.sockets().map(Interest::read).collect();
             poll::wait(&mut interests, Some(SEC)).unwrap();
-            match prober.receive(clock::now()) {
-                Some(reply) => break reply,
-                None => assert!(start.elapsed() < PATIENCE, "no reply"),
-            }
-        };
+            prober.receive(clock::now(), |reply| replies.push(reply));
+        }
+        let Reply { client: replier, rtt } = replies[0];
         assert_eq!(replier, client);
         assert!(rtt > 0);
     }
+}
+
+#[test]
+fn replies_that_nobody_asked_for_are_taken_a_few_at_a_time() {
+    let Some(net) = Net::new() else { return };
+    let mut prober = net.inside("r", || Prober::open(0x2000_0000).unwrap());
+    let stranger = net
+        .inside("c", || pemi::sys::socket::raw(libc::AF_INET, libc::IPPROTO_ICMP))
+        .expect("a raw socket");
+    let router: IpAddr = "10.77.0.1".parse().unwrap();
+    let mut message = [0; 24];
+    let checksum = checksum::internet(&message);
+    message[2..4].copy_from_slice(&checksum.to_be_bytes());
+    for _ in 0..4 * REPLIES {
+        pemi::sys::socket::send_to(stranger.as_fd(), &message, router).unwrap();
+    }
+    let is_ready = |prober: &Prober, patience| {
+        let mut interests: Vec<Interest> = prober.sockets().map(Interest::read).collect();
+        poll::wait(&mut interests, Some(patience)).unwrap();
+        interests.iter().any(Interest::is_ready)
+    };
+    for _ in 0..4 {
+        assert!(is_ready(&prober, SEC), "they do not come, or all were taken");
+        prober.receive(clock::now(), |reply| panic!("{reply:?} is none"));
+    }
+    assert!(!is_ready(&prober, 0), "fewer were taken than was to be");
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Sidekick on the built daemon: what it tells of packets that were really forwarded,
 //! and what strangers can do about it.
 
@@ -199,7 +200,7 @@ fn what_is_missing_is_what_was_not_sent() {
         [2, 4, 40, 0]
     );
     assert_eq!(sidekick["quack_bytes"], 4 * 61);
-    pemi::control::ask(&daemon.control, &json!({"method": "reset"})).unwrap();
+    pemi::daemon::control::ask(&daemon.control, &json!({"method": "reset"})).unwrap();
     let status = daemon.until(|status| status["sidekick"]["packets"] == 0);
     assert_eq!(status["sidekick"]["sessions"], 2);
 }
@@ -416,7 +417,7 @@ fn merged_packets_are_told_one_by_one() {
     for version in 0..2 {
         let mut sender = Sender::new(&net, version, 5103, packets(100));
         let epoch = sender.greet();
-        pemi::socket::set_option(sender.flow.as_fd(), SOL_UDP, UDP_SEGMENT, &[EACH as u32])
+        pemi::sys::socket::set_option(sender.flow.as_fd(), SOL_UDP, UDP_SEGMENT, &[EACH as u32])
             .unwrap();
         let mut next = identifiers(3);
         for _ in 0..10 {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The daemon's connection to ubusd, with a stand-in for ubusd.
 
 #[allow(dead_code, reason = "each test file uses a part of it")]
@@ -12,15 +13,17 @@ use std::thread;
 use std::time::Duration;
 
 use lab::{ENDS, Net, PORT};
-use pemi::cli::Sockets;
-use pemi::poll;
-use pemi::request::{Answer, Request};
-use pemi::ubus::blobmsg;
-use pemi::ubus::message::{self, Frame, Framer, Message};
-use pemi::ubus::owner::METHODS;
-use pemi::ubus::{Ubus, caller};
-use pemi::{ask, control, socket};
+use pemi::command::ask;
+use pemi::command::cli::Sockets;
+use pemi::daemon::control;
+use pemi::daemon::request::{Answer, Request};
+use pemi::daemon::ubus::{METHODS, Ubus};
+use pemi::sys::poll;
+use pemi::sys::socket;
 use pemi_engine::SEC;
+use pemi_ubus::blobmsg;
+use pemi_ubus::caller;
+use pemi_ubus::message::{self, Frame, Framer, Message};
 use serde_json::{Map, Value, json};
 
 const HELLO: &[u8] = b"\0\0\0\0\0\0\0\x07\0\0\0\x04";
@@ -280,10 +283,12 @@ fn the_daemon_tells_the_same_as_on_its_control_socket() {
     let listener = UnixListener::bind(&path).unwrap();
     let mut daemon = net.start(&["--ubus", path.to_str().unwrap()]);
     let (client, server) = ENDS[0];
-    let socket = net.socket("c", client, 50000);
-    // A handshake's first packet, as far as the engine looks.
+    let ends = [net.socket("c", client, 50000), net.socket("s", server, PORT)];
+    // A handshake's first packets, as far as the engine looks: both ends have to speak.
     let initial = [&[0xc0, 0, 0, 0, 1, 8][..], &[7; 8], &[0; 1186]].concat();
-    socket.send_to(&initial, (server, PORT)).unwrap();
+    ends[0].send_to(&initial, (server, PORT)).unwrap();
+    ends[1].recv_from(&mut [0; 1500]).unwrap();
+    ends[1].send_to(&initial, (client, 50000)).unwrap();
     daemon.until(|status| status["flows"]["active"] == 1);
     let mut peer = Peer::accept(&listener);
     peer.publish();

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Copies on the way up: they reach the server as if from the client, also where
 //! the router translates addresses, and only if both directions are asked for.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! For receivers that are told the size of identifiers while they run.
 
 use alloc::vec::Vec;

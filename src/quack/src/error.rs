@@ -1,4 +1,5 @@
-//! What can be wrong with a quACK.
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What can be wrong with a quACK, and with the messages around it.
 
 use core::error::Error;
 use core::fmt;
@@ -79,3 +80,34 @@ impl fmt::Display for ParseError {
 }
 
 impl Error for ParseError {}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageError {
+    /// Another number of bytes than the type has.
+    Length {
+        /// Bytes given.
+        got: usize,
+        /// Bytes that it takes, at least.
+        wanted: usize,
+    },
+    /// Byte 0 names a version that is not known.
+    Version(u8),
+    /// Byte 1 names a type that is not known.
+    Type(u8),
+    /// A field has a value that means nothing.
+    Field(&'static str),
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            MessageError::Length { got, wanted } => write!(f, "length: {got} bytes, not {wanted}"),
+            MessageError::Version(version) => write!(f, "version: {version} is unknown"),
+            MessageError::Type(kind) => write!(f, "type: {kind} is unknown"),
+            MessageError::Field(name) => write!(f, "{name}: not a value that it can have"),
+        }
+    }
+}
+
+impl Error for MessageError {}

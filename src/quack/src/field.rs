@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Integers modulo the largest prime below 2^16, 2^32 or 2^64.
 //!
 //! Such a prime is 2^b less a small excess, so the upper half of a product

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Power-sum quACKs, as in the Sidekick paper (NSDI '24, section 3): a receiver
 //! keeps a few sums over the identifiers of the packets it got; from them a
 //! sender that knows what it sent computes exactly which packets are missing.
@@ -42,7 +43,7 @@ mod wire;
 
 pub use any::{AnyQuack, Width};
 pub use decode::{Difference, Missing, REORDERED};
-pub use error::{DecodeError, ParseError};
-pub use message::{Hello, Interval, Message, MessageError, PORT, PROTOCOL, Reason, Token};
+pub use error::{DecodeError, MessageError, ParseError};
+pub use message::{Hello, Interval, Message, PORT, PROTOCOL, Reason, Token};
 pub use quack::{Identifier, Quack};
 pub use wire::VERSION;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The polynomial whose roots are the missing identifiers.
 
 use alloc::vec;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The bytes of a quACK; the crate's README has them one by one.
 
 use alloc::boxed::Box;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The sender of Sidekick: which UDP packets were lost on the way to the router. How it is
  * used is in src/sidekick/README.md, what goes across the wire in src/quack/README.md.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The router: sessions, counting, and when to quACK.
 //!
 //! [`Sessions`] is all of it. A session is a flow of one client and the sums over its
@@ -10,12 +11,15 @@ use pemi_quack::Interval;
 mod adaptive;
 mod cadence;
 mod cookie;
+mod due;
 mod outbox;
 #[cfg(test)]
 mod random;
 mod schedule;
+mod seen;
 mod session;
 mod sessions;
+mod shares;
 
 pub use outbox::{Sending, Via};
 pub use sessions::Sessions;
@@ -39,7 +43,7 @@ pub struct Config {
     pub threshold: NonZeroU8,
     /// Without a HELLO for so long a session ends, seconds.
     pub lifetime_s: u16,
-    /// Cookies handed out in a second.
+    /// Cookies handed out in a second, half of them to who asks again.
     pub cookies_per_s: u32,
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The sender: its log, and what a quACK says about it.
 //!
 //! [`Sender`] knows no clock and no socket. Times are [`Duration`]s since any moment,

@@ -1,16 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What an engine needs to be one of two: see [`Engines`](crate::Engines).
 
 use core::net::SocketAddr;
 
 use super::{Engine, FlowKey};
 use crate::api::{Config, Direction, FlowInfo};
-use crate::packet::{self, Parsed};
 use crate::time::Time;
+use crate::wire::packet::{self, Parsed};
 
 impl Engine {
     /// One for what goes from the clients to the servers. Directions, events and
-    /// flows of its interface are the true ones; inside, a "client" is whoever
-    /// gets the data, here the server.
+    /// flows of its interface are the true ones. Inside, the sender of the data is the
+    /// client, and the receiver is the server.
     pub(crate) fn mirror(config: Config, seed: u64) -> Engine {
         Engine { mirrored: true, ..Engine::new(config, seed) }
     }
@@ -21,9 +22,9 @@ impl Engine {
         self.count(direction, packet);
         self.expire(now);
         if let Parsed::Udp(udp) = packet::parse(packet) {
-            let up = (direction == Direction::Up) != self.mirrored;
-            let slot = self.flow_slot(now, up, &udp);
-            self.with_flow(now, slot, |flow, cx| flow.pass_by(cx, up, packet));
+            let reply = (direction == Direction::Up) != self.mirrored;
+            let slot = self.flow_slot(now, reply, &udp, packet.len());
+            self.with_flow(now, slot, |flow, cx| flow.pass_by(cx, reply, packet));
         }
     }
 
@@ -39,8 +40,8 @@ impl Engine {
         client: SocketAddr,
         server: SocketAddr,
     ) -> Option<FlowInfo> {
-        let (client, server) = if self.mirrored { (server, client) } else { (client, server) };
-        let slot = self.flows.find(&FlowKey { client, server })?;
+        let (receiver, sender) = if self.mirrored { (server, client) } else { (client, server) };
+        let slot = self.flows.find(&FlowKey { receiver, sender })?;
         self.flows.get(slot).map(|flow| flow.info(now))
     }
 

@@ -1,26 +1,25 @@
-//! Filling holes: what a flow does once a reply has revealed one.
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Repairing gaps: what a flow does once a reply has revealed one.
 
 use arrayvec::ArrayVec;
 
-use super::{Context, Flow, REORDERING_THRESHOLD};
+use super::Flow;
 use crate::api::EventKind;
-use crate::cache::{Cache, Id, MAX_AGE};
-use crate::gap::{GapSign, SignKind};
-use crate::habit::Beat;
-use crate::out::Queued;
-use crate::refill::{self, Gap, MAX_WINDOW, Names, RUN_STEP, RUN_STEPS, USUAL_WIDTH};
+use crate::flow::context::Context;
+use crate::flow::out::Queued;
+use crate::infer::rhythm::Beat;
+use crate::infer::sign::{GapSign, SignKind};
+use crate::measure::margin::Margin;
+use crate::repair::conceal::last_reply_due;
+use crate::repair::gap::{Gap, NAMES};
+use crate::repair::gaps::{self, MAX_WINDOW, Names};
+use crate::repair::plan::{Facts, Width, plan};
 use crate::rules::Rule;
-use crate::time::{Nanos, SEC, Time};
-
-/// This many open holes of which none was filled since the first look like a
-/// queue overflowing before the router.
-const OVERFLOW_GAPS: usize = 3;
-/// Replies are held for no longer than this many local round trips in a row on a hop that
-/// has not shown that it loses packets: a copy is answered after one.
-const UNPROVEN_RTTS: Nanos = 4;
+use crate::store::cache::{Cache, Id};
+use crate::time::Time;
 
 impl Flow {
-    /// A reply revealed a hole: sends what was most likely lost and, if that
+    /// A reply revealed a gap: sends what was most likely lost and, if that
     /// mostly works, begins to hold.
     pub(super) fn new_gap(
         &mut self,
@@ -30,92 +29,87 @@ impl Flow {
         previous: Option<Time>,
     ) {
         let now = cx.now;
-        let by_rhythm = sign.kind == SignKind::Rhythm;
-        let weak = self.governor.weak(now, sign.kind);
-        let thin = match self.habit.batch_wait() {
-            _ if by_rhythm => 0,
-            0 => self.habit.thin_reply_wait(),
-            wait => wait * 3 / 2,
-        };
-        let span = self.rtt.get() * 3 / 2 + self.rtt.margin() + thin;
-        let armed = self.governor.armed(now) && !self.habit.clumps();
         let since_reply = previous.map_or(0, |previous| {
-            refill::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
+            gaps::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
         });
-        let mut names = refill::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
-        if (self.habit.counts_high() || beat.early) && self.rtt.sharp() {
+        let mut names = gaps::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
+        if (self.rhythm.counts_high() || beat.early) && self.rtt.sharp() {
             self.name_by_chain(cx.cache, &beat, &mut names);
         }
-        cx.stats.losses_inferred += 1;
-        self.inferred += 1;
-        let first = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
-        self.event(cx, EventKind::Loss { packet: first });
-        if cx.hop.wants_probe(now, true) {
-            cx.out.push(Queued::Probe(self.client.ip()));
-        }
-        let width = if !armed || weak {
-            1
-        } else if self.habit.batch_wait() > 0 {
-            // Any packet of the batch.
-            since_reply + 1
-        } else if self.budget.very_lossy() && !(self.rtt.sharp() && self.habit.replies_often()) {
-            let window = if self.habit.decimating() && by_rhythm { 0 } else { since_reply };
-            USUAL_WIDTH.max(window)
-        } else if by_rhythm || self.habit.replies_often() {
-            refill::ambiguity(now, &self.rtt, &mut self.trail, cx.cache)
-        } else {
-            USUAL_WIDTH.max(since_reply)
+        let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
+        self.tell_loss(cx, missing);
+        let attempt = plan(&self.facts(cx, sign.kind, since_reply, missing));
+        let width = match attempt.width {
+            Width::Packets(packets) => packets,
+            Width::Ambiguous => {
+                let most = cx.config.tunables().ambiguous_width();
+                gaps::ambiguity(now, &self.rtt, &mut self.trail, cx.cache, most)
+            }
         };
-        let allowed = width.min(self.budget.first_attempt(self.rtt.sharp()));
-        for id in names.iter().take(allowed) {
+        for id in names.iter().take(width.min(attempt.allowed)) {
             self.resend(cx, *id);
         }
         let gap = Gap {
             opened: now,
-            hole: first,
+            missing,
             edge: names.first().copied(),
             extended: 0,
-            names: names.iter().take(3).copied().collect(),
+            names: names.iter().take(NAMES).copied().collect(),
             attempts: 1,
-            overdue: now + span,
+            overdue: now + attempt.span,
             last_attempt: now,
             sign,
-            attempts_allowed: match refill::attempts(sign.kind, weak) {
-                _ if !armed => 1,
-                // Where timing is sharp the first try rarely misses a loss, and
-                // most marks on a hop that loses nothing are none.
-                _ if self.rtt.sharp() && !self.budget.proven() => 1,
-                // A copy is lost as easily as anything else.
-                attempts if attempts > 1 && self.budget.very_lossy() => attempts + 1,
-                attempts => attempts,
-            },
-            span,
+            attempts_allowed: attempt.attempts,
+            span: attempt.span,
         };
-        // A copy that goes ahead of the third packet after the hole arrives
-        // before any reply can make the sender count a loss. On a hop that is
-        // not known to lose packets that is enough.
-        let overtakes =
-            self.rtt.sharp() && first > 0 && self.packets_down < first + REORDERING_THRESHOLD;
-        let overtakes = overtakes && cx.config.has(Rule::Overtake);
-        let worth = self.budget.proven() || !overtakes;
-        let conceal = cx.config.conceal && cx.config.has(Rule::Conceal);
-        if conceal && armed && worth && self.trusted() {
-            let until = now + gap.patience();
-            // Where no copy has healed anything yet, most marks are none: in a slow start
-            // every round has some, and its end is not to be put off.
-            let cap =
-                if self.budget.proven() { Nanos::MAX } else { UNPROVEN_RTTS * self.rtt.get() };
-            if self.conceal.extend(now, until, cx.config.hold_cap.min(cap)) {
-                cx.stats.concealed_gaps += 1;
-                self.event(cx, EventKind::HoldStart);
-            }
+        if let Some(longest) = attempt.hold
+            && self.conceal.extend(now, now + gap.patience(), longest)
+        {
+            cx.stats.concealed_gaps += 1;
+            self.event(cx, EventKind::HoldStart);
         }
-        // There is room: the caller asked.
-        let _ = self.refill.gaps.try_push(gap);
+        // There is room: `Veto::NoRoom` was asked.
+        self.gaps.follow(gap);
     }
 
-    /// Packets in a row were answered one by one: the hole is before the
-    /// first of them.
+    /// The facts by which [`plan`] decides.
+    fn facts(&self, cx: &Context<'_>, sign: SignKind, since_reply: usize, missing: u64) -> Facts {
+        let sharp = self.rtt.sharp();
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
+        Facts {
+            tunables: cx.config.tunables(),
+            sign,
+            weak: self.governor.weak(cx.now, sign),
+            armed: self.governor.armed(cx.now) && !self.rhythm.clumps(),
+            rtt: self.rtt.get(),
+            margin: self.rtt.within(Margin::Overdue),
+            sharp,
+            proven: self.budget.proven(),
+            very_lossy: self.budget.very_lossy(),
+            decimating: self.rhythm.decimating(),
+            replies_often: self.rhythm.replies_often(),
+            batch_wait: self.rhythm.batch_wait(),
+            thin_reply_wait: self.rhythm.thin_reply_wait(),
+            since_reply,
+            allowed: self.budget.first_attempt(sharp),
+            missing,
+            sent: self.packets,
+            conceal: conceals.then_some(cx.config.hold_cap),
+            heeds_overtaking: cx.config.has(Rule::Overtake),
+        }
+    }
+
+    /// Counts a loss, and has a look at the hop's queue.
+    fn tell_loss(&mut self, cx: &mut Context<'_>, packet: u64) {
+        cx.stats.losses_inferred += 1;
+        self.inferred += 1;
+        self.event(cx, EventKind::Loss { packet });
+        if cx.hop.wants_probe(cx.now, true) {
+            cx.out.push(Queued::Probe(self.receiver.ip()));
+        }
+    }
+
+    /// Packets in a row were acknowledged one by one: the gap is before the first of them.
     fn name_by_chain(&self, cache: &Cache, beat: &Beat, names: &mut Names) {
         if !(beat.fast && beat.count == 1 && beat.chain > 1 && beat.chain < beat.trigger) {
             return;
@@ -134,30 +128,20 @@ impl Flow {
         }
     }
 
-    /// A copy was answered and the hole is still there: several packets in a
-    /// row were lost, of which the copy was the last.
+    /// A copy was acknowledged and the gap is still there: several packets in a row were lost,
+    /// of which the copied one was the last.
     pub(super) fn longer_run(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
-        let [gap] = self.refill.gaps.as_mut_slice() else { return };
-        if gap.extended >= RUN_STEPS {
+        let Some(gap) = self.gaps.only_gap() else { return };
+        if !gap.may_lengthen(cx.config.tunables().run_extensions()) {
             return;
         }
-        // Clients do not answer what they have already.
-        self.budget.healed();
-        let tokens = self.budget.tokens(self.rtt.sharp()).min(RUN_STEP);
-        let mut run = ArrayVec::<Id, RUN_STEP>::new();
-        let mut edge = gap.edge;
-        for _ in 0..tokens {
-            edge = edge.and_then(|id| cx.cache.before(id));
-            run.extend(edge);
-        }
+        // A client does not reply at once to what it has already.
+        self.budget.earn();
+        let run = gap.lengthen(now, cx.cache, self.budget.tokens(self.rtt.sharp()));
         if run.is_empty() {
             return;
         }
-        gap.edge = edge;
-        gap.extended += 1;
-        gap.last_attempt = now;
-        gap.overdue = now + gap.span;
         let until = now + gap.patience();
         if self.conceal.active() {
             self.conceal.extend(now, until, cx.config.hold_cap);
@@ -169,10 +153,10 @@ impl Flow {
         }
     }
 
-    pub(super) fn one_healed(&mut self, cx: &mut Context<'_>) {
-        if let Some(gap) = self.refill.explained_by(cx.now, self.rtt.get()) {
-            let gap = self.refill.gaps.remove(gap);
-            self.governor.healed(cx.now, gap.sign.kind);
+    pub(super) fn one_closed(&mut self, cx: &mut Context<'_>) {
+        if let Some(gap) = self.gaps.explained_by(cx.now, self.rtt.get()) {
+            let gap = self.gaps.remove(gap);
+            self.governor.closed(cx.now, gap.sign.kind);
             self.repaired(cx, &gap);
         }
     }
@@ -185,33 +169,33 @@ impl Flow {
         self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
     }
 
-    pub(super) fn all_healed(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn all_closed(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
-        let by_floor = self.refill.gaps.iter().all(|gap| gap.sign.kind == SignKind::Floor);
+        let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
         let by_copy = self
-            .refill
-            .nearest_answer(now, self.rtt.get(), self.habit.batch_wait())
-            .is_some_and(|answer| answer <= self.rtt.tolerance());
+            .gaps
+            .nearest_reply(now, self.rtt.get(), self.rhythm.batch_wait())
+            .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
         if by_copy && !by_floor {
-            self.budget.healed();
-            cx.hop.healed(now, self.budget.very_lossy());
+            self.budget.earn();
+            cx.hop.repaired(now, self.budget.very_lossy());
         }
-        if let [gap] = self.refill.gaps.as_slice()
+        if let [gap] = self.gaps.open()
             && gap.attempts == 1
         {
-            self.rtt.healed(now, now.since(gap.opened), gap.sign.excess >= 2);
+            self.rtt.repaired(now, now.since(gap.opened), gap.sign.excess >= 2);
         }
-        for gap in core::mem::take(&mut self.refill.gaps) {
-            self.governor.healed(now, gap.sign.kind);
+        for gap in self.gaps.take_gaps() {
+            self.governor.closed(now, gap.sign.kind);
             if by_copy {
                 self.repaired(cx, &gap);
             }
         }
         self.sizes.closed(now, by_floor);
-        self.refill.clear();
+        self.gaps.clear();
     }
 
-    /// Sends a copy that has to be earned.
+    /// Sends a copy that the budget has to pay for.
     pub(super) fn resend(&mut self, cx: &mut Context<'_>, id: Id) {
         if self.copy(cx, id) && cx.config.has(Rule::Budget) {
             self.budget.spend();
@@ -220,109 +204,105 @@ impl Flow {
 
     /// Sends a copy, if the flow's share allows and the packet is still there.
     pub(super) fn copy(&mut self, cx: &mut Context<'_>, id: Id) -> bool {
-        if !self.budget.within_share(cx.config.resend_percent) {
+        let now = cx.now;
+        let bytes = cx.cache.packet(id).map_or(0, <[u8]>::len);
+        let allowed = self.budget.within_share(cx.config.resend_percent)
+            && self.validation.allows(bytes)
+            && cx.ceiling.allows(now, bytes, cx.config.resend_total_percent);
+        if !allowed {
             cx.stats.resent_limited += 1;
             return false;
         }
-        let now = cx.now;
-        let Some(record) = cx.cache.record_mut(id).filter(|r| now.since(r.at) <= MAX_AGE) else {
+        let max_age = cx.config.tunables().copy_max_age();
+        let Some(record) = cx.cache.record_mut(id).filter(|r| now.since(r.at) <= max_age) else {
             return false;
         };
         record.copies = record.copies.saturating_add(1);
         record.resent_at = now;
         let number = record.number;
         self.budget.copied();
-        self.refill.resent(now);
+        self.validation.copied(bytes);
+        cx.ceiling.copied(bytes);
+        self.gaps.resent(now);
         self.resent += 1;
         cx.stats.resent_packets += 1;
-        cx.stats.resent_bytes += cx.cache.packet(id).map_or(0, |p| p.len() as u64);
+        cx.stats.resent_bytes += bytes as u64;
         cx.out.push(Queued::Inject(id));
         self.event(cx, EventKind::Resend { packet: number });
         true
     }
 
-    /// Further attempts for holes whose answer is overdue.
+    /// Makes further attempts for gaps of which the last attempt's reply is overdue.
     pub(super) fn retry(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
-        let mut n = 0;
-        let mut gave_up = false;
-        while n < self.refill.gaps.len() {
-            if self.refill.gaps[n].overdue > now {
-                n += 1;
-                continue;
-            }
-            let copies = self.next_attempt(cx, n);
+        let mut from = 0;
+        let mut abandoned = false;
+        while let Some(place) = self.gaps.overdue(now, from) {
+            let copies = self.next_attempt(cx, place);
             if copies.is_empty() {
-                let gap = self.refill.gaps.remove(n);
-                self.give_up(cx, &gap);
-                self.sizes.gave_up(gap.sign.step, self.refill.gaps.len());
-                gave_up = true;
+                let gap = self.gaps.remove(place);
+                self.abandon(cx, &gap);
+                self.sizes.abandoned(gap.sign.step, self.gaps.open().len());
+                abandoned = true;
+                from = place;
                 continue;
             }
-            let gap = &mut self.refill.gaps[n];
-            gap.attempts += 1;
-            gap.last_attempt = now;
-            gap.overdue = now + gap.span;
+            self.gaps.tried(now, place);
             for id in copies {
                 self.resend(cx, id);
             }
-            n += 1;
+            from = place + 1;
         }
-        if gave_up && self.refill.gaps.is_empty() {
-            self.refill.forget_resends();
+        if abandoned && self.gaps.open().is_empty() {
+            self.gaps.forget_resends();
             if self.conceal.held() > 0 && cx.config.has(Rule::NextReply) {
-                self.conceal.end_with_next_reply(now, self.last_reply_due(now));
+                self.await_last_reply(now);
             } else {
                 self.release(cx, false);
             }
         }
     }
 
-    /// Until when a reply may come that is worth waiting for. On a hop that is known to
-    /// lose packets that is any, for it may answer a copy late; on another one only
-    /// what answers a packet in time.
-    fn last_reply_due(&self, now: Time) -> Time {
-        if self.budget.proven() {
-            return now + SEC;
+    /// Waits for one more reply, if one is worth it.
+    fn await_last_reply(&mut self, now: Time) {
+        let newest = self.last_data.max(self.gaps.last_resend());
+        let in_time = self.rtt.get() + self.rtt.within(Margin::Overdue);
+        let due = last_reply_due(now, self.budget.proven(), newest, in_time);
+        self.conceal.end_with_next_reply(now, due);
+    }
+
+    /// Whether gap after gap opens and none closes: they are not this hop's.
+    pub(super) fn storm_begins(&self) -> bool {
+        let open = self.gaps.open();
+        open.first().is_some_and(|oldest| self.governor.storm_begins(open.len(), oldest.opened))
+    }
+
+    /// Abandons all gaps, because a queue overflows before the router.
+    pub(super) fn step_aside(&mut self, cx: &mut Context<'_>) {
+        for gap in self.gaps.take_gaps() {
+            self.abandon(cx, &gap);
         }
-        let newest = self.last_down.max(self.refill.last_resend()).unwrap_or(now);
-        newest + self.rtt.get() + self.rtt.margin()
+        self.governor.begin_storm(cx.now);
+        self.gaps.clear();
+        self.await_last_reply(cx.now);
     }
 
-    /// Hole after hole and none that fills: they are not this hop's.
-    pub(super) fn overflowing(&self) -> bool {
-        self.refill.gaps.len() >= OVERFLOW_GAPS
-            && self.refill.gaps.first().is_some_and(|gap| !self.governor.healed_since(gap.opened))
-    }
-
-    /// Steps aside for a queue that overflows before the router.
-    pub(super) fn overflow(&mut self, cx: &mut Context<'_>, size: i32) {
-        for gap in core::mem::take(&mut self.refill.gaps) {
-            self.give_up(cx, &gap);
-        }
-        self.governor.overflow(cx.now);
-        self.refill.clear();
-        self.sizes.rebase(size);
-        self.conceal.end_with_next_reply(cx.now, self.last_reply_due(cx.now));
-    }
-
-    /// What to send again for the gap at `n`; nothing if it is to be given up.
-    fn next_attempt(&mut self, cx: &mut Context<'_>, n: usize) -> ArrayVec<Id, MAX_WINDOW> {
+    /// What to resend for the gap at `place`; nothing if it is to be abandoned.
+    fn next_attempt(&mut self, cx: &mut Context<'_>, place: usize) -> ArrayVec<Id, MAX_WINDOW> {
         let allowed = self.budget.tokens(self.rtt.sharp()).min(MAX_WINDOW);
-        let gap = &self.refill.gaps[n];
-        if self.overflowing() || !gap.attempts_left() || !cx.config.has(Rule::Retry) {
+        let gap = &self.gaps.open()[place];
+        if self.storm_begins() || !gap.attempts_left() || !cx.config.has(Rule::Retry) {
             return ArrayVec::new();
         }
-        if gap.attempts == 1 && (gap.sign.kind == SignKind::Rhythm || self.rtt.sharp()) {
-            // The name is nearly sure: once more, with the next two.
+        if gap.goes_by_name(self.rtt.sharp()) {
             return gap.names.iter().take(allowed).copied().collect();
         }
-        refill::window(gap.opened, cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
+        gaps::window(gap.opened, cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
     }
 
-    pub(super) fn give_up(&mut self, cx: &mut Context<'_>, gap: &Gap) {
+    pub(super) fn abandon(&mut self, cx: &mut Context<'_>, gap: &Gap) {
         cx.stats.losses_upstream += 1;
-        self.governor.given_up(cx.now, gap.sign.kind);
+        self.governor.abandoned(cx.now, gap.sign.kind);
         self.event(cx, EventKind::Abandon);
     }
 }

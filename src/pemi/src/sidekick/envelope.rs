@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Receiving and sending with what goes beside the bytes: addresses and control
 //! messages.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The tap's filter: which packets the kernel shows it, as classic BPF.
 
 use libc::sock_filter;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The UDP port that senders talk to. Answers leave from the address that the question
 //! was sent to, by the device that it came in by.
 
@@ -9,10 +10,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use pemi_sidekick::router::Via;
 
 use super::envelope::{self, Envelope};
-use crate::socket::{self, Buffer};
+use crate::sys::socket::{self, Buffer};
 
-/// Little: HELLOs wait here that nobody has asked for.
-const BUFFER: u32 = 64 << 10;
+/// The kernel doubles it; a HELLO takes up to 1.3 KB of it. So those of 20 ms find room when
+/// somebody sends 20,000 in a second.
+const BUFFER: u32 = 256 << 10;
+/// The kernel doubles this, too. It keeps a cookie for an address that nobody has for three
+/// seconds while it asks whose it is: room for all of that time, 500 a second, or there is
+/// none for others.
+const SEND_BUFFER: u32 = 1 << 20;
 
 /// A bound socket.
 pub struct Port {
@@ -39,10 +45,11 @@ impl Port {
             Err(error) => return Err(error),
         };
         socket::set_buffer(fd.as_fd(), Buffer::Receive, BUFFER);
+        socket::set_buffer(fd.as_fd(), Buffer::Send, SEND_BUFFER);
         Ok(Port { fd, both, envelope: Envelope::new() })
     }
 
-    /// The next message: who sent it, how it came, and its length, more than fits into
+    /// The next message: its sender, how it came, and its length, more than fits into
     /// `buffer` if it is too long. `None` inside: from nowhere.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<(SocketAddr, Via, usize)>> {
         let len = self.envelope.receive(self.fd.as_fd(), buffer)?;
@@ -147,7 +154,7 @@ fn v4(ip: Ipv4Addr, port: u16) -> libc::sockaddr_in {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::poll::{self, Interest};
+    use crate::sys::poll::{self, Interest};
     use pemi_engine::SEC;
     use std::net::UdpSocket;
 

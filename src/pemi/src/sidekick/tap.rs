@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A look at what clients send through the router. Packets pass as they do without.
 
 use std::ffi::c_int;
@@ -5,9 +6,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use pemi_engine::packet::find;
+
 use super::envelope::{self, Envelope};
 use super::filter;
-use crate::{socket, udp};
+use crate::sys::socket;
 
 /// For a thread that does not get its turn at once.
 const BUFFER: u32 = 512 << 10;
@@ -91,12 +94,11 @@ impl AsFd for Tap {
 
 /// Reads what the kernel hands over: how packets were merged, then a frame with its IP
 /// header at `network`.
-fn see(device: u32, bytes: &[u8], network: usize) -> Option<Seen<'_>> {
+pub fn see(device: u32, bytes: &[u8], network: usize) -> Option<Seen<'_>> {
     let (merged, frame) = bytes.split_first_chunk::<MERGED>()?;
     let packet = frame.get(network..)?;
-    let datagram = udp::find(packet)?;
-    let (from, to) = datagram.ends(packet)?;
-    let payload = packet.get(datagram.payload())?;
+    let udp = find(packet)?;
+    let ((from, to), payload) = (udp.ends(), udp.payload(packet));
     let segment = match merged[KIND] {
         UDP_SEGMENTS => usize::from(u16::from_ne_bytes([merged[SEGMENT], merged[SEGMENT + 1]])),
         _ => 0,

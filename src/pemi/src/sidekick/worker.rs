@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The thread: messages and packets in, quACKs out.
 
 use std::ffi::CString;
@@ -9,17 +10,19 @@ use arrayvec::ArrayVec;
 use pemi_engine::Nanos;
 use pemi_sidekick::router::{Config, Micros, Sessions};
 
+use super::error::Error;
 use super::port::Port;
 use super::tap::Tap;
 use super::{Settings, Shared, Snapshot};
-use crate::poll::{self, Interest};
-use crate::{clock, entropy, sched, socket};
+use crate::sys::poll::{self, Interest};
+use crate::sys::{clock, entropy, sched, socket};
 
 /// Messages taken before packets have their turn again, and if there were as many, before
-/// [`REST`] is over: the kernel drops what has no room until then. Who sends HELLOs without end
-/// is not to keep the router busy.
-const MESSAGES: usize = 32;
-const REST: Micros = 20_000;
+/// [`REST`] is over. A flood of 20,000 HELLOs in a second is taken whole, as who asks again
+/// amid it is answered; what comes beyond 25,000 the kernel drops, so that the router is
+/// not kept busy.
+const MESSAGES: usize = 128;
+const REST: Micros = 5_000;
 /// Packets taken before timers have their turn. More than the tap has room for.
 const PACKETS: usize = 1024;
 /// Longer than any message from a sender.
@@ -69,28 +72,14 @@ fn now() -> Micros {
 }
 
 impl Worker {
-    /// Opens what it needs; the error names the option that has to do with it.
-    pub fn open(settings: &Settings, shared: Arc<Shared>) -> Result<Worker, String> {
+    /// Opens what it needs.
+    pub fn open(settings: &Settings, shared: Arc<Shared>) -> Result<Worker, Error> {
         let Settings { port: number, interval, threshold, devices } = settings;
-        let port = Port::open(*number).map_err(|error| {
-            let likely = match error.raw_os_error() {
-                Some(libc::EADDRINUSE) => ": another program has it; choose another one",
-                Some(libc::EACCES) => ": those below 1024 are root's; choose another one",
-                _ => "",
-            };
-            format!("option 'sidekick.port': UDP port {number}: {error}{likely}")
-        })?;
+        let port = Port::open(*number).map_err(|error| Error::Port(*number, error))?;
         // To know now, and not at the first session, that it can be had.
-        Tap::open(&[]).map_err(|error| {
-            format!(
-                "option 'sidekick.enabled': packets cannot be looked at: {error}: CAP_NET_RAW and \
-                 a kernel with packet sockets are needed"
-            )
-        })?;
+        Tap::open(&[]).map_err(Error::Tap)?;
         let (mut key, mut epoch) = ([0; 16], [0; 4]);
-        entropy::fill(&mut key)
-            .and_then(|()| entropy::fill(&mut epoch))
-            .map_err(|error| format!("sidekick: random numbers: {error}"))?;
+        entropy::fill(&mut key).and_then(|()| entropy::fill(&mut epoch)).map_err(Error::Random)?;
         let config = Config { interval: *interval, threshold: *threshold, ..Config::default() };
         let names = |names: &Vec<String>| {
             names.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect()
@@ -244,7 +233,8 @@ impl Worker {
     }
 
     fn send(&mut self) {
-        // Before: who is told that he is accepted is counted from then on.
+        // This comes first: packets of a sender are counted from the message on that
+        // accepts it.
         self.tune();
         while let Some(sending) = self.sessions.next_action() {
             if self.port.send(sending.to, sending.via, sending.bytes).is_err() {
@@ -257,7 +247,7 @@ impl Worker {
         self.errors += self.tap.as_ref().map_or(0, |tap| u64::from(tap.dropped()));
     }
 
-    /// Counts an error, and tells the first one.
+    /// Counts an error, and logs the first one.
     fn complain(&mut self, what: String) {
         self.errors += 1;
         if !self.told {

@@ -1,30 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A router made of network namespaces, and the built daemon on it:
 //!
 //! ```text
 //! client (10.77.0.2, fd77:0::2) -- router -- server (10.77.1.2, fd77:1::2)
 //! ```
 //!
-//! Needs root and a kernel with NFQUEUE; where these are missing the tests say
-//! so and pass.
+//! More zones can be added beside them. Needs root and a kernel with NFQUEUE; where
+//! these are missing the tests say so and pass.
+
+pub mod packet;
+pub mod raw;
+pub mod sniff;
 
 use std::fs::{self, File};
-use std::io::{self, PipeReader, Read, Write};
+use std::io::Write;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pemi::control;
+use pemi::daemon::control;
 use serde_json::{Value, json};
 
 /// Queues belong to a network namespace, so all tests can use the same.
 pub const QUEUE: u16 = 77;
 /// Of the servers.
 pub const PORT: u16 = 4433;
+/// The filter of system calls as it ships: all that a daemon does here it does under it.
+pub const SECCOMP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../files/etc/seccomp/pemi.json");
 /// For anything at all.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at something that cannot be waited for.
@@ -32,6 +39,9 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// `(client, server)` of each IP version.
 pub const ENDS: [(&str, &str); 2] = [("10.77.0.2", "10.77.1.2"), ("fd77:0::2", "fd77:1::2")];
+
+/// The zones' namespaces: client, router, server, guest, VPN.
+const PARTS: [&str; 5] = ["c", "r", "s", "g", "v"];
 
 /// Three namespaces in a row; they go with the value.
 pub struct Net {
@@ -41,6 +51,50 @@ pub struct Net {
 impl Net {
     /// `None`, with the reason printed, where it cannot be had.
     pub fn new() -> Option<Net> {
+        Net::ruled(&json!({}))
+    }
+
+    /// With the rules that the daemon's own command prints for `config`, which names
+    /// neither queue nor ports. They see flows from their first packet on, as on a router.
+    pub fn ruled(config: &Value) -> Option<Net> {
+        let net = Net::wires()?;
+        if !net.attach(config) {
+            return skip("iptables-nft and NFQUEUE are needed");
+        }
+        Some(net)
+    }
+
+    /// Loads the rules that the daemon prints for this configuration; false where the
+    /// kernel has no such rules.
+    fn attach(&self, config: &Value) -> bool {
+        let file = self.file("rules.json");
+        let mut config = config.clone();
+        (config["queue"], config["port"]) = (json!(QUEUE), json!(PORT));
+        fs::write(&file, config.to_string()).unwrap();
+        let rules = Command::new(env!("CARGO_BIN_EXE_pemi"))
+            .args(["rules", "--iptables", "--config", file.to_str().unwrap()])
+            .output()
+            .unwrap();
+        assert!(rules.status.success(), "{rules:?}");
+        ["iptables-nft-restore", "ip6tables-nft-restore"]
+            .iter()
+            .all(|tool| self.feed(tool, &rules.stdout))
+    }
+
+    /// Runs a tool on the router with these rules for it to load.
+    fn feed(&self, tool: &str, rules: &[u8]) -> bool {
+        let child = Command::new("ip")
+            .args(["netns", "exec", &self.at("r"), tool, "--noflush"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(mut child) = child else { return false };
+        let fed = child.stdin.take().unwrap().write_all(rules);
+        fed.is_ok() && child.wait().is_ok_and(|status| status.success())
+    }
+
+    /// Client, router and server without any rules.
+    fn wires() -> Option<Net> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let net = Net { name: format!("pemi-{}-{number}", std::process::id()) };
@@ -48,55 +102,48 @@ impl Net {
         if unsafe { libc::geteuid() } != 0 {
             return skip("root is needed");
         }
-        for part in ["c", "r", "s"] {
-            if !run("ip", &format!("netns add {}", net.at(part))) {
-                return skip("network namespaces are needed");
-            }
-            net.ip(part, "link set lo up");
+        if !run("ip", &format!("netns add {}", net.at("r"))) {
+            return skip("network namespaces are needed");
         }
-        let (c, r, s) = (net.at("c"), net.at("r"), net.at("s"));
-        net.ip("r", &format!("link add lan0 type veth peer name eth0 netns {c}"));
-        net.ip("r", &format!("link add wan0 type veth peer name eth0 netns {s}"));
+        net.ip("r", "link set lo up");
         net.sysctl("r", "ipv4/ip_forward");
         net.sysctl("r", "ipv6/conf/all/forwarding");
-        for (part, device, net_number, host) in
-            [("c", "eth0", 0, 2), ("r", "lan0", 0, 1), ("r", "wan0", 1, 1), ("s", "eth0", 1, 2)]
-        {
-            net.ip(part, &format!("addr add 10.77.{net_number}.{host}/24 dev {device}"));
-            net.ip(part, &format!("addr add fd77:{net_number}::{host}/64 dev {device} nodad"));
-            net.ip(part, &format!("link set {device} up"));
-        }
-        for (part, number) in [("c", 0), ("s", 1)] {
-            net.ip(part, &format!("route add default via 10.77.{number}.1"));
-            net.ip(part, &format!("-6 route add default via fd77:{number}::1"));
-        }
-        for tool in ["iptables-nft", "ip6tables-nft"] {
-            for port in ["sport", "dport"] {
-                let rule = format!(
-                    "netns exec {r} {tool} -t mangle -A FORWARD -p udp --{port} {PORT} \
-                     -m mark ! --mark 0x20000000/0x20000000 \
-                     -j NFQUEUE --queue-num {QUEUE} --queue-bypass"
-                );
-                if !run("ip", &rule) {
-                    return skip("iptables-nft and NFQUEUE are needed");
-                }
-            }
-        }
-        net.warm_up();
+        net.zone("c", "lan0", 0);
+        net.zone("s", "wan0", 1);
         Some(net)
     }
 
-    /// Until packets get through: links that have just come up lose some.
-    fn warm_up(&self) {
-        for (client, server) in ENDS {
-            let server = self.socket("s", server, 0);
-            let client = self.socket("c", client, 0);
-            server.set_read_timeout(Some(LOOK)).unwrap();
-            let start = Instant::now();
-            while server.recv(&mut [0]).is_err() {
-                client.send_to(&[0], server.local_addr().unwrap()).unwrap();
-                assert!(start.elapsed() < PATIENCE, "nothing gets through");
-            }
+    /// A namespace with one host, `eth0` there, behind a device of the router.
+    pub fn zone(&self, part: &str, device: &str, number: u8) {
+        assert!(PARTS.contains(&part), "{part}: not known");
+        assert!(run("ip", &format!("netns add {}", self.at(part))), "{part}");
+        let host = self.at(part);
+        self.ip(part, "link set lo up");
+        self.ip("r", &format!("link add {device} type veth peer name eth0 netns {host}"));
+        for (part, device, host) in [("r", device, 1), (part, "eth0", 2)] {
+            self.ip(part, &format!("addr add 10.77.{number}.{host}/24 dev {device}"));
+            self.ip(part, &format!("addr add fd77:{number}::{host}/64 dev {device} nodad"));
+            self.ip(part, &format!("link set {device} up"));
+        }
+        self.ip(part, &format!("route add default via 10.77.{number}.1"));
+        self.ip(part, &format!("-6 route add default via fd77:{number}::1"));
+        for net in [format!("10.77.{number}."), format!("fd77:{number}::")] {
+            let (router, host) = (format!("{net}1"), format!("{net}2"));
+            self.reach((part, &host), ("r", &router));
+            self.reach(("r", &router), (part, &host));
+        }
+    }
+
+    /// Until packets get from one host to another: links that have just come up lose some.
+    fn reach(&self, from: (&str, &str), to: (&str, &str)) {
+        let to = self.socket(to.0, to.1, 0);
+        let from = self.socket(from.0, from.1, 0);
+        to.set_read_timeout(Some(LOOK)).unwrap();
+        let start = Instant::now();
+        while to.recv(&mut [0]).is_err() {
+            // IPv6 refuses to send until it is ready.
+            let _ = from.send_to(&[0], to.local_addr().unwrap());
+            assert!(start.elapsed() < PATIENCE, "nothing gets through");
         }
     }
 
@@ -112,7 +159,8 @@ impl Net {
         directory.join(name)
     }
 
-    fn ip(&self, part: &str, command: &str) {
+    /// `ip` in a namespace; it has to succeed.
+    pub fn ip(&self, part: &str, command: &str) {
         let command = format!("-n {} {command}", self.at(part));
         assert!(run("ip", &command), "ip {command}");
     }
@@ -138,22 +186,53 @@ impl Net {
         })
     }
 
+    /// What a program says that runs in a namespace and has to succeed.
+    pub fn tool(&self, part: &str, command: &str) -> String {
+        let output = Command::new("ip")
+            .args(["netns", "exec", &self.at(part)])
+            .args(command.split_ascii_whitespace())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// A socket of the client or the server; 0 for any port.
     pub fn socket(&self, part: &str, address: &str, port: u16) -> UdpSocket {
         let address: IpAddr = address.parse().unwrap();
-        let socket = self.inside(part, || UdpSocket::bind((address, port)).unwrap());
+        let start = Instant::now();
+        let socket = loop {
+            // An address of a link that has just come up may take its time.
+            match self.inside(part, || UdpSocket::bind((address, port))) {
+                Ok(socket) => break socket,
+                Err(error) => assert!(start.elapsed() < PATIENCE, "{address} {port}: {error}"),
+            }
+            thread::sleep(LOOK);
+        };
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     }
 
     /// The daemon on the router, ready for packets.
     pub fn start(&self, arguments: &[&str]) -> Daemon {
+        self.start_with(None, arguments)
+    }
+
+    /// The same with one file in the place of another one.
+    pub fn start_with(&self, instead: Option<(&Path, &str)>, arguments: &[&str]) -> Daemon {
         let control = self.file("control.sock");
-        let (log, to_log) = io::pipe().unwrap();
+        let log = self.file("log");
+        let to_log = File::create(&log).unwrap();
+        let mount = match instead {
+            Some((file, of)) => format!("mount --bind {} {of}; exec \"$@\"", file.display()),
+            None => "exec \"$@\"".into(),
+        };
         let child = Command::new("ip")
-            .args(["netns", "exec", &self.at("r"), env!("CARGO_BIN_EXE_pemi"), "run"])
+            .args(["netns", "exec", &self.at("r"), "sh", "-c", &mount, "sh"])
+            .args([env!("CARGO_BIN_EXE_pemi"), "run"])
             .args(["--queue", &QUEUE.to_string(), "--port", &PORT.to_string()])
             .args(["--control", control.to_str().unwrap()])
+            .args(["--seccomp", SECCOMP])
             .args(arguments)
             .stdout(to_log.try_clone().unwrap())
             .stderr(to_log)
@@ -167,8 +246,8 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        for part in ["c", "r", "s"] {
-            // Those that there are; the others were the reason to give up.
+        for part in PARTS {
+            // Those that there are.
             if fs::exists(format!("/var/run/netns/{}", self.at(part))).is_ok_and(|there| there) {
                 run("ip", &format!("netns del {}", self.at(part)));
             }
@@ -181,7 +260,7 @@ impl Drop for Net {
 pub struct Daemon {
     child: Child,
     pub control: PathBuf,
-    log: PipeReader,
+    log: PathBuf,
 }
 
 impl Daemon {
@@ -204,16 +283,29 @@ impl Daemon {
         self.child.id()
     }
 
+    /// The process that watches it.
+    pub fn guard(&self) -> Option<u32> {
+        fs::read_dir("/proc").unwrap().find_map(|entry| {
+            let process = entry.unwrap().file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            let (name, rest) = stat.split_once(") ")?;
+            let parent: u32 = rest.split(' ').nth(1)?.parse().ok()?;
+            (name.ends_with("(queue-guard") && parent == self.id()).then_some(process)
+        })
+    }
+
     pub fn signal(&self, signal: i32) {
-        // SAFETY: no pointers; the child has not been waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id().cast_signed(), signal) }, 0);
+        self::signal(self.child.id(), signal);
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
     }
 
     /// How it ended and what it logged.
     pub fn end(&mut self) -> (ExitStatus, String) {
-        let mut log = String::new();
-        self.log.read_to_string(&mut log).unwrap();
-        (self.child.wait().unwrap(), log)
+        (self.child.wait().unwrap(), self.log())
     }
 }
 
@@ -222,6 +314,12 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Sends a signal to a process that has not been waited for.
+pub fn signal(process: u32, signal: i32) {
+    // SAFETY: no pointers.
+    assert_eq!(unsafe { libc::kill(process.cast_signed(), signal) }, 0);
 }
 
 /// Runs a program; its complaints are of no interest.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! [`pemi_sidekick::sender`] for C; `pemi_sidekick.h` says what everything means.
 //! Every pointer is what the header says, or NULL where a function looks at it: that is all
 //! that is known here, and what each `unsafe` relies on.

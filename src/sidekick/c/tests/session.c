@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* A handshake and a loss, with the router's messages as they were recorded. */
 #include <stdio.h>
 #include <string.h>

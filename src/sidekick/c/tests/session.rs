@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The C program beside this, compiled with the header and linked with the library.
 
 use std::path::Path;

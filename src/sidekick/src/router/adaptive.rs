@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! When to quACK so that a loss is told soon and little is sent: at once when a packet
 //! is late, and seldom besides. Where no packet is due at any known time: every few
 //! packets or milliseconds.
@@ -5,7 +6,7 @@
 //! Never more than one quACK for two packets, [`BURST`] saved up included.
 
 use super::cadence::{Arrival, Cadence};
-use super::schedule::Due;
+use super::due::Due;
 use super::{MS, Micros};
 
 /// Packets after which a quACK goes out in any case.
@@ -193,6 +194,3 @@ impl Adaptive {
         true
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! When a flow's next packet is due, learned from when the last ones came.
 //!
 //! A period is what many of the recent arrivals came after an earlier one; so packets

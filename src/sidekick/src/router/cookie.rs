@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Proof that who asks receives at the address that he asks from. Nothing is kept for
 //! who has not shown it.
 
@@ -5,35 +6,77 @@ use core::net::SocketAddr;
 
 use siphasher::sip::SipHasher24;
 
+use super::seen::Seen;
 use super::session::octets;
+use super::shares::Shares;
 use super::{Micros, SEC};
 
 /// A cookie is good for the rest of the minute that it was made in and the next one.
 const EPOCH: Micros = 60 * SEC;
 /// Cookies that can be handed out in a row: those of so long a time.
 const SAVED: Micros = SEC / 10;
+/// Binary logarithms of the bits for who asked in vain, 20,000 a second, and for who did not.
+const ASKED: u32 = 19;
+const SERVED: u32 = 15;
 
+/// Cookies at a limited rate. Half of them are for whoever comes first. The other half is
+/// for those who ask again from the same address and port, a second or two after they got
+/// none: who floods with addresses that are not his has another one each time, and a set of
+/// them that he repeats has been served before.
 #[derive(Clone, Debug)]
 pub(super) struct Cookies {
     key: [u8; 16],
-    /// Time between two of them.
+    first: Bucket,
+    again: Bucket,
+    asked: Seen,
+    served: Seen,
+    shares: Shares,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// Time between two.
     apart: Micros,
     /// When there is one again, or how long there has been one.
     ready: Micros,
 }
 
+impl Bucket {
+    fn take(&mut self, now: Micros) -> bool {
+        let ready = self.ready.max(now.saturating_sub(SAVED));
+        if ready > now {
+            return false;
+        }
+        self.ready = ready.saturating_add(self.apart);
+        true
+    }
+}
+
 impl Cookies {
     pub fn new(key: [u8; 16], per_s: u32) -> Cookies {
-        Cookies { key, apart: SEC / Micros::from(per_s.max(1)), ready: 0 }
+        let half = Bucket { apart: 2 * SEC / Micros::from(per_s.max(1)), ready: 0 };
+        Cookies {
+            key,
+            first: half,
+            again: half,
+            asked: Seen::new(ASKED),
+            served: Seen::new(SERVED),
+            shares: Shares::new(key),
+        }
     }
 
     /// For `client`, unless there were too many lately.
     pub fn hand_out(&mut self, now: Micros, client: SocketAddr) -> Option<u64> {
-        let ready = self.ready.max(now.saturating_sub(SAVED));
-        if ready > now {
+        // In the place of a time: no cookie is made with it.
+        let name = self.cookie(client, u64::MAX);
+        let mut waits = || self.asked.contains(now, name) && !self.served.contains(now, name);
+        let is_due = self.first.take(now)
+            || waits() && self.shares.take(now, client.ip()) && self.again.take(now);
+        if !is_due {
+            self.asked.insert(now, name);
             return None;
         }
-        self.ready = ready.saturating_add(self.apart);
+        self.served.insert(now, name);
         Some(self.cookie(client, now / EPOCH))
     }
 
@@ -81,14 +124,53 @@ mod tests {
         assert!(cookies.is_good(0, client, cookies.cookie(client, 0)));
     }
 
+    fn client(number: u64) -> SocketAddr {
+        let [.., a, b, c, d] = number.to_be_bytes();
+        SocketAddr::from(([10, b, c, d], 1024 + u16::from(a)))
+    }
+
     #[test]
     fn so_many_a_second() {
-        let client: SocketAddr = "192.0.2.1:5000".parse().unwrap();
         let mut cookies = Cookies::new([1; 16], 500);
         let mut handed_out = 0;
-        for now in (10 * SEC..12 * SEC).step_by(20) {
-            handed_out += u32::from(cookies.hand_out(now, client).is_some());
+        for (number, now) in (10 * SEC..12 * SEC).step_by(20).enumerate() {
+            handed_out += u32::from(cookies.hand_out(now, client(number as u64)).is_some());
         }
-        assert!((1_000..=1_051).contains(&handed_out), "{handed_out}");
+        // Nobody asks again; so many are taken for somebody that does.
+        assert!((500..=1_051).contains(&handed_out), "{handed_out}");
+    }
+
+    /// Asks twelve times amid a flood, and once more for each a second later. Tells how many
+    /// have got a cookie.
+    fn honest(flood: impl Fn(u64) -> SocketAddr) -> usize {
+        let mut cookies = Cookies::new([1; 16], 500);
+        let honest = |number| SocketAddr::from(([192, 0, 2, number], 5000));
+        let mut got = [false; 12];
+        for (number, now) in (10 * SEC..16 * SEC).step_by(50).enumerate() {
+            cookies.hand_out(now, flood(number as u64));
+            // In the second half, each of them twice.
+            let (second, part) = (now / SEC, now % SEC);
+            if (13..15).contains(&second) && part.is_multiple_of(80_000) {
+                let at = (part / 80_000) as usize;
+                if let Some(got) = got.get_mut(at) {
+                    *got |= cookies.hand_out(now, honest(at as u8)).is_some();
+                }
+            }
+        }
+        got.iter().filter(|got| **got).count()
+    }
+
+    #[test]
+    fn who_asks_again_gets_one_whatever_others_do() {
+        // An address of its own each time, a few again and again, and one with many ports.
+        assert_eq!(honest(client), 12);
+        assert_eq!(honest(|number| client(number % 250)), 12);
+        let ports = |number| SocketAddr::from(([10, 0, 0, 1], 1024 + (number % 25_000) as u16));
+        assert_eq!(honest(ports), 12);
+        // The addresses of the others, with other ports.
+        let theirs = |number: u64| {
+            SocketAddr::from(([192, 0, 2, (number % 12) as u8], 6000 + (number % 50_000) as u16))
+        };
+        assert_eq!(honest(theirs), 12);
     }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Messages to send, in buffers that are used again.
 
 use core::net::{IpAddr, SocketAddr};

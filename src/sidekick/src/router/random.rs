@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Numbers for tests that are the same every time.
 
 pub(super) struct Random(u64);

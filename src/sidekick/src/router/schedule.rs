@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! When a session's quACKs go out.
 
 use core::num::NonZeroU16;
@@ -5,16 +6,8 @@ use core::num::NonZeroU16;
 use pemi_quack::Interval;
 
 use super::adaptive::Adaptive;
+use super::due::Due;
 use super::{MS, Micros};
-
-/// What is to be done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Due {
-    /// A quACK, now.
-    pub quack: bool,
-    /// Packets that were due and did not come.
-    pub late: u32,
-}
 
 #[derive(Clone, Debug)]
 pub(super) enum Schedule {
@@ -79,6 +72,8 @@ impl Schedule {
     }
 }
 
+#[cfg(test)]
+mod hop;
 #[cfg(test)]
 mod tests {
     use super::*;

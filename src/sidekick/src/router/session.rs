@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One session: what it counts, and when its quACKs leave.
 
 use core::net::{IpAddr, SocketAddr};
@@ -5,8 +6,9 @@ use core::num::NonZeroU8;
 
 use pemi_quack::{AnyQuack, Hello, Interval, Message, Token};
 
+use super::due::Due;
 use super::outbox::{Outbox, Via};
-use super::schedule::{Due, Schedule};
+use super::schedule::Schedule;
 use super::{Micros, Stats};
 
 /// Whose packets are counted.
@@ -207,7 +209,8 @@ impl Session {
         };
         let write = |out: &mut Vec<u8>| self.quack.write(self.threshold, out);
         let bytes = outbox.put_with(self.peer, self.via, &message, write);
-        stats.quacks += 1;
+        // None if too many wait to be sent already.
+        stats.quacks += u64::from(bytes > 0);
         stats.quack_bytes += bytes as u64;
     }
 }

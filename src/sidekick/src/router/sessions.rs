@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! All the sessions: who may have one, whose a packet is, when one ends.
 
 use core::net::SocketAddr;
@@ -7,6 +8,7 @@ use pemi_quack::{Hello, Message, Reason, Token};
 use super::cookie::Cookies;
 use super::outbox::{Outbox, Sending, Via};
 use super::session::{Asked, Flow, Session};
+use super::shares::Shares;
 use super::{Config, Micros, SEC, Stats};
 
 /// Identifiers beyond so many bytes of a payload are not looked for.
@@ -19,6 +21,7 @@ const IDLE: Micros = 5 * SEC;
 pub struct Sessions {
     config: Config,
     cookies: Cookies,
+    shares: Shares,
     sessions: Vec<Session>,
     epoch: u32,
     generation: u32,
@@ -32,6 +35,7 @@ impl Sessions {
         Sessions {
             config,
             cookies: Cookies::new(key, config.cookies_per_s),
+            shares: Shares::new(key),
             sessions: Vec::new(),
             epoch,
             generation: 0,
@@ -157,6 +161,10 @@ impl Sessions {
             let Some(cookie) = self.cookies.hand_out(now, peer) else { return false };
             self.outbox.put(peer, via, &Message::Cookie { token, cookie });
             return true;
+        }
+        // Nobody else can ask in the place of who has a cookie.
+        if !self.shares.take(now, peer.ip()) {
+            return false;
         }
         let flow = Flow::of(hello, peer.ip());
         let known = self.sessions.iter().position(|session| session.flow == flow);

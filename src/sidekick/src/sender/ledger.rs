@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The log of what was sent, the sums over it, and what a quACK says about them.
 
 use std::boxed::Box;

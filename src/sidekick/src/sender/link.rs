@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Whether the router answers, and what is to be said to it when.
 
 use std::time::Duration;

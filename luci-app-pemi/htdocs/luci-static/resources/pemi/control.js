@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 'use strict';
 'require baseclass';
 'require rpc';
@@ -7,11 +8,14 @@
 /* Switching it on and off. "On" takes two things: the option enabled, and the init
  * script's start at boot. Whoever switches it on means both. */
 
-const callInit = rpc.declare({
-	object: 'rc',
-	method: 'init',
-	params: [ 'name', 'action' ]
+/* Not by "rc init": whoever is granted that may stop any service of the router. */
+const callExec = rpc.declare({
+	object: 'file',
+	method: 'exec',
+	params: [ 'command', 'params' ]
 });
+
+const SCRIPT = '/etc/init.d/pemi';
 
 const callApply = rpc.declare({
 	object: 'uci',
@@ -25,8 +29,16 @@ function done(code) {
 		throw new Error(rpc.getStatusText(code));
 }
 
+/* The answer is an object, a refusal a status code. Each action is granted by its whole
+ * command line (acl.d/luci-app-pemi.json). */
 function init(action) {
-	return callInit('pemi', action).then(done);
+	return callExec(SCRIPT, [ action ]).then(function(reply) {
+		if (!L.isObject(reply))
+			throw new Error(rpc.getStatusText(typeof(reply) == 'number' ? reply : 9));
+
+		if (reply.code)
+			throw new Error((reply.stderr || '').trim() || '%s %s: %d'.format(SCRIPT, action, reply.code));
+	});
 }
 
 /* Without the rollback that Save & Apply has: this option cuts nobody off. What else

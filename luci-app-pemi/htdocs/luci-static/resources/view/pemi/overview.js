@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 'use strict';
 'require view';
 'require dom';
@@ -13,8 +14,15 @@
 'require pemi.samples as samples';
 'require pemi.state as state';
 
-/* One question a second, and none while nobody looks. */
+/* One question a second, in turns, and none while nobody looks. */
 const TURNS = [ 'history', 'status', 'history', 'flows' ];
+/* Where samples are missing, older ones are asked for in the turns of the status and in every
+ * second one of the flows. */
+const TURNS_CATCHING_UP = [ 'history', 'older', 'history', 'flows', 'history', 'older', 'history', 'older' ];
+/* While no daemon answers: does it now, is the service running, has the kernel packet queues? */
+const TURNS_SILENT = [ null, 'status', null, 'status', 'service', 'status', null, 'status', 'queues', 'status' ];
+/* Who may not ask now hardly may in a second. */
+const TURNS_DENIED = [ 'status', null, null, null, null, null, null, null, null, null ];
 /* Who may have been started or stopped elsewhere is looked at now and then. */
 const SERVICE_EVERY = 20;
 const NAMES_EVERY = 120;
@@ -121,27 +129,26 @@ return view.extend({
 	/* The next question; a page that nobody sees asks nothing. */
 	ask: function() {
 		const tick = ++this.tick;
-		let what = null;
+		const turn = function(turns) {
+			return turns[tick % turns.length];
+		};
+		let what;
 
 		if (document.hidden)
 			return Promise.resolve();
 
-		/* Who may not ask now hardly may in a second. */
 		if (this.error && this.error.kind == 'denied')
-			what = tick % 10 ? null : 'status';
+			what = turn(TURNS_DENIED);
 		else if (this.lost)
 			what = 'service';
 		else if (!this.status)
-			what = tick % 10 == 4 ? 'service' : tick % 10 == 8 ? 'queues' : tick % 2 ? 'status' : null;
+			what = turn(TURNS_SILENT);
 		else if (tick % NAMES_EVERY == 0)
 			what = 'names';
 		else if (tick % SERVICE_EVERY == 0)
 			what = 'service';
-		/* But for the second answer about flows, which the rates take. */
-		else if (samples.hole(this.samples) != null && tick % 2 && tick % 8 != 3)
-			what = 'older';
 		else
-			what = TURNS[tick % TURNS.length];
+			what = turn(samples.hole(this.samples) == null ? TURNS : TURNS_CATCHING_UP);
 
 		if (!what)
 			return Promise.resolve();

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The engine: tables of flows and clients around the rules for one flow.
+
+pub(crate) mod both;
+mod mirror;
+
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+use core::net::{IpAddr, SocketAddr};
+
+use crate::api::{Action, Config, Direction, FlowInfo, FlowState, Handle, Verdict};
+use crate::flow::Flow;
+use crate::flow::context::Context;
+use crate::flow::out::{Out, Queued};
+use crate::measure::hop::Hop;
+use crate::repair::ceiling::Ceiling;
+use crate::stats::Stats;
+use crate::store::cache::Cache;
+use crate::store::table::{Standing, Table};
+use crate::store::timers::Timers;
+use crate::time::{Nanos, SEC, Time};
+use crate::wire::packet::{self, Parsed, Udp};
+use crate::wire::quic;
+
+/// Clients remembered although none of their flows is in the table (chosen: more than a home
+/// has).
+const SPARE_HOPS: usize = 64;
+/// New flows have places of their own: one for this many of [`Config::max_flows`], within these
+/// bounds (chosen: new flows are few unless somebody floods the table, and push out nobody but each
+/// other).
+const NEW_PART: usize = 4;
+const NEW_FLOWS: core::ops::RangeInclusive<usize> = 16..=256;
+/// The share of one client in a full table, one in so many (chosen: a few busy clients do not
+/// come in each other's way).
+const CLIENT_SHARE: usize = 4;
+/// In a full table a flow that was in use within this time stays (chosen: somebody who makes many
+/// flows is not to push out a call that sends every 20 ms).
+const IN_USE: Nanos = SEC;
+/// Flows looked at for one that may make room (chosen: bounds the time for one packet).
+const LOOK: usize = 64;
+/// Rounds of [`Engine::on_timeout`] for each flow at most (chosen: a flow has four deadlines, each
+/// of which may move once).
+const ROUNDS: usize = 8;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FlowKey {
+    receiver: SocketAddr,
+    sender: SocketAddr,
+}
+
+// What derive would give feeds the hasher in a dozen small pieces, and this is
+// done for every packet.
+impl Hash for FlowKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for end in [self.receiver, self.sender] {
+            match end.ip() {
+                IpAddr::V4(ip) => {
+                    state.write_u64(u64::from(ip.to_bits()) << 16 | u64::from(end.port()))
+                }
+                IpAddr::V6(ip) => {
+                    state.write_u128(ip.to_bits());
+                    state.write_u16(end.port());
+                }
+            }
+        }
+    }
+}
+
+/// Watches flows and says what to do; see the [crate documentation](crate).
+///
+/// Memory: the cache ([`Config::cache_bytes`]) plus about 3 KiB a flow, of at
+/// most [`Config::max_flows`] and a quarter as many new ones beside them,
+/// of which one end has not spoken yet. Nothing is allocated per packet.
+#[derive(Debug)]
+pub struct Engine {
+    config: Config,
+    flows: Table<FlowKey, Flow>,
+    hops: Table<IpAddr, Hop>,
+    timers: Timers,
+    cache: Cache,
+    ceiling: Ceiling,
+    out: Out,
+    stats: Stats,
+    /// Stands in for the hop of a flow that has no lasting place yet.
+    nowhere: Hop,
+    /// The clients send the data that is repaired, and the servers receive it: see
+    /// [`Engines`](crate::Engines).
+    mirrored: bool,
+    upload: bool,
+}
+
+impl Engine {
+    /// An engine. `seed` makes the hash of the tables unpredictable to
+    /// anybody else; it has no influence on what the engine does.
+    pub fn new(config: Config, seed: u64) -> Engine {
+        Engine {
+            flows: Table::new(seed),
+            hops: Table::new(seed.rotate_left(32)),
+            timers: Timers::default(),
+            cache: Cache::new(config.cache_bytes),
+            ceiling: Ceiling::new(config.tunables()),
+            out: Out::new(config.events),
+            stats: Stats::default(),
+            nowhere: Hop::new(Time::ZERO, config.tunables()),
+            config,
+            mirrored: false,
+            upload: false,
+        }
+    }
+
+    /// Shows one IP packet; any bytes will do. The verdict is about this
+    /// packet; what else is to be done follows from [`Engine::next_action`].
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        packet: &[u8],
+        handle: Handle,
+    ) -> Verdict {
+        let reply = (direction == Direction::Up) != self.mirrored;
+        self.count(direction, packet);
+        self.upload = false;
+        self.expire(now);
+        let udp = match packet::parse(packet) {
+            Parsed::Udp(udp) => udp,
+            Parsed::Other => {
+                self.stats.packets_other += 1;
+                return Verdict::Forward;
+            }
+            Parsed::Malformed => {
+                self.stats.packets_other += 1;
+                self.stats.packets_malformed += 1;
+                return Verdict::Forward;
+            }
+        };
+        let slot = self.flow_slot(now, reply, &udp, packet.len());
+        let payload = udp.payload(packet);
+        let seen = quic::inspect(payload);
+        let shown = self.with_flow(now, slot, |flow, cx| {
+            let verdict = flow.on_packet(cx, reply, packet, payload, seen, handle);
+            (verdict, flow.is_upload())
+        });
+        let (verdict, upload) = shown.unwrap_or((Verdict::Forward, false));
+        self.upload = upload;
+        verdict
+    }
+
+    fn count(&mut self, direction: Direction, packet: &[u8]) {
+        let (packets, bytes) = match direction {
+            Direction::Down => (&mut self.stats.packets_down, &mut self.stats.bytes_down),
+            Direction::Up => (&mut self.stats.packets_up, &mut self.stats.bytes_up),
+        };
+        *packets += 1;
+        *bytes += packet.len() as u64;
+    }
+
+    /// Runs `act` on a flow with everything it needs, and sets its timer.
+    fn with_flow<R>(
+        &mut self,
+        now: Time,
+        slot: u32,
+        act: impl FnOnce(&mut Flow, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let flow = self.flows.get_mut(slot)?;
+        let mut cx = Context {
+            now,
+            config: &self.config,
+            cache: &mut self.cache,
+            ceiling: &mut self.ceiling,
+            hop: match flow.hop_slot {
+                Some(hop) => self.hops.get_mut(hop)?,
+                None => &mut self.nowhere,
+            },
+            out: &mut self.out,
+            stats: &mut self.stats,
+        };
+        let result = act(flow, &mut cx);
+        self.timers.set(slot, flow.deadline());
+        Some(result)
+    }
+
+    /// The flow's place in the table; adds it if it is new, and gives it a lasting
+    /// place when both ends have spoken. The packet in hand counts.
+    fn flow_slot(&mut self, now: Time, reply: bool, udp: &Udp, bytes: usize) -> u32 {
+        let (source, destination) = udp.ends();
+        let (receiver, sender) = if reply { (source, destination) } else { (destination, source) };
+        let key = FlowKey { receiver, sender };
+        let slot = match self.flows.find(&key) {
+            Some(slot) => {
+                self.flows.touch(slot);
+                slot
+            }
+            None => {
+                self.crowd_out(now, Standing::Passing, self.new_flows().saturating_sub(1));
+                let tunables = self.config.tunables();
+                let flow = Flow::new(now, receiver, sender, self.mirrored, tunables);
+                self.flows.insert(key, flow)
+            }
+        };
+        if self.flows.get_mut(slot).is_some_and(|flow| flow.heard(reply, bytes)) {
+            self.establish(now, slot, receiver.ip());
+        }
+        slot
+    }
+
+    /// Flows that may be in the table of which one end has not spoken.
+    fn new_flows(&self) -> usize {
+        (self.config.max_flows / NEW_PART).clamp(*NEW_FLOWS.start(), *NEW_FLOWS.end())
+    }
+
+    /// Gives a flow of `receiver` whose ends have both spoken a lasting place. Where
+    /// there is none it stays what it is, and the next packet asks again.
+    fn establish(&mut self, now: Time, slot: u32, receiver: IpAddr) {
+        if !self.make_room(now, receiver) {
+            return;
+        }
+        let hop_slot = self.hop_slot(now, receiver);
+        let Some(hop) = self.hops.get_mut(hop_slot) else { return };
+        hop.flows += 1;
+        let state = hop.state(now);
+        self.hops.set_standing(hop_slot, Standing::Settled);
+        self.flows.set_standing(slot, Standing::Settled);
+        if let Some(flow) = self.flows.get_mut(slot) {
+            flow.establish(hop_slot, state, self.config.tunables());
+        }
+    }
+
+    /// Whether there is room for one more flow of `receiver`, if need be in the place
+    /// of another one.
+    fn make_room(&mut self, now: Time, receiver: IpAddr) -> bool {
+        let limit = self.config.max_flows.max(1);
+        if self.flows.len(Standing::Settled) < limit {
+            return true;
+        }
+        let Some(oldest) = self.flows.oldest(Standing::Settled) else { return false };
+        let share = limit.div_ceil(CLIENT_SHARE) as u32;
+        let flows_of =
+            |hop: Option<u32>| hop.and_then(|hop| self.hops.get(hop)).map_or(0, |h| h.flows);
+        let greedy = flows_of(self.hops.find(&receiver)) >= share;
+        let mut look =
+            core::iter::successors(Some(oldest), |slot| self.flows.newer(*slot)).take(LOOK);
+        // A client that has more than its share makes room first, and the one that asks before
+        // all others.
+        let leaves = look.find(|slot| {
+            self.flows.get(*slot).is_some_and(|flow| match greedy {
+                true => flow.receiver_address() == receiver,
+                false => flows_of(flow.hop_slot) > share,
+            })
+        });
+        let idle = self.flows.get(oldest).is_none_or(|flow| now.since(flow.last_seen) >= IN_USE);
+        let Some(leaves) = leaves.or((idle && !greedy).then_some(oldest)) else { return false };
+        self.remove_flow(now, leaves);
+        self.stats.flows_evicted += 1;
+        true
+    }
+
+    /// Removes the oldest flows of this standing until there are no more than `limit`.
+    fn crowd_out(&mut self, now: Time, standing: Standing, limit: usize) {
+        while self.flows.len(standing) > limit {
+            let Some(oldest) = self.flows.oldest(standing) else { break };
+            self.remove_flow(now, oldest);
+            self.stats.flows_evicted += u64::from(standing == Standing::Settled);
+        }
+    }
+
+    fn hop_slot(&mut self, now: Time, receiver: IpAddr) -> u32 {
+        if let Some(slot) = self.hops.find(&receiver) {
+            self.hops.touch(slot);
+            return slot;
+        }
+        // Clients with flows are settled, so there are no more of them than flows.
+        while self.hops.len(Standing::Passing) > SPARE_HOPS {
+            let Some(oldest) = self.hops.oldest(Standing::Passing) else { break };
+            self.hops.remove(oldest);
+        }
+        self.hops.insert(receiver, Hop::new(now, self.config.tunables()))
+    }
+
+    fn remove_flow(&mut self, now: Time, slot: u32) {
+        self.with_flow(now, slot, |flow, cx| flow.end(cx));
+        self.timers.set(slot, None);
+        let Some(hop_slot) = self.flows.remove(slot).and_then(|flow| flow.hop_slot) else {
+            return;
+        };
+        let Some(hop) = self.hops.get_mut(hop_slot) else { return };
+        hop.flows = hop.flows.saturating_sub(1);
+        if hop.flows == 0 {
+            self.hops.set_standing(hop_slot, Standing::Passing);
+        }
+    }
+
+    /// Forgets flows that have been idle for too long.
+    fn expire(&mut self, now: Time) {
+        for standing in [Standing::Passing, Standing::Settled] {
+            while let Some(oldest) = self.flows.oldest(standing) {
+                let idle = self.flows.get(oldest).map_or(0, |flow| now.since(flow.last_seen));
+                if idle < self.config.idle_timeout {
+                    break;
+                }
+                self.remove_flow(now, oldest);
+            }
+        }
+    }
+
+    /// When [`Engine::on_timeout`] is due, if at all.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let expiry = |standing| {
+            let oldest = self.flows.oldest(standing).and_then(|slot| self.flows.get(slot))?;
+            Some(oldest.last_seen + self.config.idle_timeout)
+        };
+        let timer = self.timers.first().map(|(at, _)| at);
+        [timer, expiry(Standing::Passing), expiry(Standing::Settled)].into_iter().flatten().min()
+    }
+
+    /// Does everything that is due at `now`.
+    pub fn on_timeout(&mut self, now: Time) {
+        // Each round moves one flow's deadline on; the bound only guards
+        // against a flow that would not.
+        for _ in 0..ROUNDS * (self.flows.len(Standing::Passing) + self.flows.len(Standing::Settled))
+        {
+            match self.timers.first() {
+                Some((at, slot)) if at <= now => {
+                    self.with_flow(now, slot, |flow, cx| flow.on_timeout(cx));
+                }
+                _ => break,
+            }
+        }
+        self.expire(now);
+    }
+
+    /// The reply to [`Action::Probe`] has come: the round trip in nanoseconds.
+    pub fn on_probe_reply(&mut self, now: Time, client: IpAddr, rtt: Nanos) {
+        if let Some(hop) = self.hops.find(&client).and_then(|slot| self.hops.get_mut(slot)) {
+            hop.probed(now, rtt);
+        }
+    }
+
+    /// The next thing to do.
+    pub fn next_action(&mut self) -> Option<Action<'_>> {
+        loop {
+            match self.out.pop()? {
+                Queued::Release(handle) => return Some(Action::Release(handle)),
+                // Servers are not ours: nobody probes them.
+                Queued::Probe(_) if self.mirrored => {}
+                Queued::Probe(client) => return Some(Action::Probe { client }),
+                Queued::Event(event) if self.mirrored => {
+                    if let Some(event) = event.mirrored() {
+                        return Some(Action::Event(event));
+                    }
+                }
+                Queued::Event(event) => return Some(Action::Event(event)),
+                Queued::Inject(id) => {
+                    if self.cache.record(id).is_some() {
+                        let packet = self.cache.packet(id).unwrap_or_default();
+                        let direction = if self.mirrored { Direction::Up } else { Direction::Down };
+                        return Some(Action::Inject { direction, packet });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Releases everything held, for an orderly stop.
+    pub fn release_all(&mut self, now: Time) {
+        let slots: Vec<u32> = self.flows.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            self.with_flow(now, slot, |flow, cx| flow.release_all(cx));
+        }
+    }
+
+    /// Takes new settings and keeps the flows. A new cache size empties the
+    /// cache: what was lost in the last moments cannot be repaired then.
+    pub fn set_config(&mut self, now: Time, config: Config) {
+        if config.cache_bytes != self.config.cache_bytes {
+            self.release_all(now);
+            self.cache = self.cache.resized(config.cache_bytes);
+        }
+        self.out.want_events(config.events);
+        self.config = config;
+        self.crowd_out(now, Standing::Passing, self.new_flows());
+        self.crowd_out(now, Standing::Settled, self.config.max_flows.max(1));
+    }
+
+    /// Counters, and gauges as of now.
+    pub fn stats(&self, now: Time) -> Stats {
+        let mut stats = self.stats;
+        let mut rtts: Vec<Nanos> = Vec::new();
+        for flow in self.established() {
+            match flow.state(now) {
+                FlowState::Unknown => {}
+                FlowState::Bypassed => stats.flows_bypassed += 1,
+                FlowState::Handshake => stats.flows_active += 1,
+                FlowState::Protected | FlowState::Watching => {
+                    stats.flows_active += 1;
+                    stats.flows_protected += 1;
+                    rtts.extend(Some(flow.local_rtt()).filter(|rtt| *rtt > 0));
+                }
+            }
+        }
+        rtts.sort_unstable();
+        let quantile = |percent: usize| {
+            let at = (rtts.len() * percent / 100).min(rtts.len().wrapping_sub(1));
+            rtts.get(at).map_or(0, |rtt| (*rtt / 1000) as u64)
+        };
+        (stats.local_rtt_us_p50, stats.local_rtt_us_p99) = (quantile(50), quantile(99));
+        stats.cache_bytes = self.cache.used() as u64;
+        stats.cache_limit = self.cache.limit() as u64;
+        stats
+    }
+
+    /// Sets the counters back to zero; flows stay.
+    pub fn reset(&mut self) {
+        self.stats = Stats { held_now: self.stats.held_now, ..Stats::default() };
+    }
+
+    fn established(&self) -> impl Iterator<Item = &Flow> + '_ {
+        self.flows.iter().map(|(_, flow)| flow).filter(|flow| flow.hop_slot.is_some())
+    }
+
+    /// All flows of which both ends have spoken, in no particular order.
+    pub fn flows(&self, now: Time) -> impl Iterator<Item = FlowInfo> + '_ {
+        self.established().map(move |flow| flow.info(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::SEC;
+    use crate::wire::packet::tests::{v4, v4_back};
+    use crate::wire::quic::V1;
+    use crate::wire::quic::tests::long;
+
+    /// The second in which a flow that never loses anything is let go.
+    fn let_go_at(release_after: Option<Nanos>) -> Option<i64> {
+        let mut engine = Engine::new(Config { release_after, ..Config::default() }, 1);
+        let initial = v4(&long(V1, 0, 1200));
+        let short = v4(&[0x40; 40]);
+        let data = v4_back(&[0x40; 200]);
+        (0..100).find(|second| {
+            let packet = if *second == 0 { &initial } else { &short };
+            let now = Time::ZERO + second * SEC;
+            let verdict = engine.on_packet(now, Direction::Up, packet, Handle(1));
+            while engine.next_action().is_some() {}
+            let bypassed = engine.stats(now).flows_bypassed == 1;
+            assert_eq!(verdict == Verdict::Bypass, bypassed);
+            if !bypassed {
+                engine.on_packet(now, Direction::Down, &data, Handle(2));
+                while engine.next_action().is_some() {}
+            }
+            bypassed
+        })
+    }
+
+    #[test]
+    fn a_clean_flow_is_let_go() {
+        assert_eq!(let_go_at(Some(30 * SEC)), Some(31));
+        assert_eq!(let_go_at(Some(5 * SEC)), Some(6));
+        assert_eq!(let_go_at(None), None);
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a flow works with that is not its own.
+
+use crate::api::Config;
+use crate::flow::out::Out;
+use crate::measure::hop::Hop;
+use crate::repair::ceiling::Ceiling;
+use crate::stats::Stats;
+use crate::store::cache::Cache;
+use crate::time::Time;
+
+/// The parts of the engine that a rule may use; only the hop is another one for each client.
+pub(crate) struct Context<'a> {
+    pub now: Time,
+    pub config: &'a Config,
+    pub cache: &'a mut Cache,
+    pub ceiling: &'a mut Ceiling,
+    pub hop: &'a mut Hop,
+    pub out: &'a mut Out,
+    pub stats: &'a mut Stats,
+}
+
+impl Context<'_> {
+    /// The same parts at another time.
+    pub fn at(&mut self, now: Time) -> Context<'_> {
+        Context {
+            now,
+            config: self.config,
+            cache: self.cache,
+            ceiling: self.ceiling,
+            hop: self.hop,
+            out: self.out,
+            stats: self.stats,
+        }
+    }
+}

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One flow: puts the rules together. What a rule decides is in a module of its own; this
+//! folder asks the rules in order and does what they say.
+
+pub(crate) mod context;
+mod mirror;
+pub(crate) mod out;
+mod read;
+mod repair;
+mod validation;
+
+use alloc::boxed::Box;
+use core::net::SocketAddr;
+
+use crate::api::{Direction, Event, EventKind, FlowInfo, FlowState, Handle, Verdict};
+use crate::flow::context::Context;
+use crate::flow::out::Queued;
+use crate::flow::validation::Validation;
+use crate::infer::rhythm::Rhythm;
+use crate::infer::sizes::Sizes;
+use crate::measure::guard::Guard;
+use crate::measure::hop::HopState;
+use crate::measure::rtt::LocalRtt;
+use crate::measure::uplink::Uplink;
+use crate::repair::budget::Budget;
+use crate::repair::conceal::{Conceal, is_own_data};
+use crate::repair::gaps::Gaps;
+use crate::repair::governor::Governor;
+use crate::repair::start::Start;
+use crate::repair::tail::{Copy, Tail};
+use crate::rules::Rule;
+use crate::store::cache::Trail;
+use crate::time::{Nanos, Time};
+use crate::tunables::Tunables;
+use crate::wire::quic::Datagram;
+use crate::wire::recognise::{Judgement, Recogniser};
+
+/// Unanswered packets at the end of a burst from which on a reply is overdue (RFC 9000, section
+/// 13.2.2: a receiver replies to every second packet).
+const LEAST_UNACKNOWLEDGED: u64 = 2;
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Unknown(Recogniser),
+    Quic,
+    Bypassed,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    /// Who gets the data that is repaired, and who sends it: client and server, or the
+    /// other way round in the mirrored engine.
+    receiver: SocketAddr,
+    sender: SocketAddr,
+    /// Where what is known of the receiver stands; none until both ends have spoken and
+    /// the flow has a lasting place.
+    pub hop_slot: Option<u32>,
+    validation: Validation,
+    /// An event has told of its beginning, so another one will tell of its end.
+    told: bool,
+    created: Time,
+    pub last_seen: Time,
+    /// When the sender and the receiver last sent anything, and the receiver an
+    /// acknowledgement.
+    last_data: Option<Time>,
+    last_heard: Option<Time>,
+    last_reply: Option<Time>,
+    /// From the receiver's last packet before the sender's first to that one:
+    /// the round trip beyond the router, which no later one is shorter than.
+    beyond: Option<Nanos>,
+    /// The last repair, or the beginning: what [`Config::release_after`]
+    /// counts from.
+    last_repair: Time,
+    /// What the sender has sent.
+    packets: u64,
+    bytes: u64,
+    inferred: u64,
+    repaired: u64,
+    resent: u64,
+    phase: Phase,
+    trail: Trail,
+    start: Start,
+    rtt: LocalRtt,
+    rhythm: Rhythm,
+    sizes: Sizes,
+    gaps: Gaps,
+    conceal: Conceal,
+    governor: Governor,
+    budget: Budget,
+    guard: Guard,
+    tail: Tail,
+    /// Only flows of the mirrored engine have it.
+    uplink: Option<Box<Uplink>>,
+}
+
+impl Flow {
+    /// A flow whose first packet is in hand.
+    pub fn new(
+        now: Time,
+        receiver: SocketAddr,
+        sender: SocketAddr,
+        mirrored: bool,
+        tunables: Tunables,
+    ) -> Flow {
+        let start = match mirrored {
+            true => Start::mirrored(tunables),
+            false => Start::new(HopState::New, tunables),
+        };
+        Flow {
+            receiver,
+            sender,
+            hop_slot: None,
+            validation: Validation::new(mirrored),
+            told: false,
+            created: now,
+            last_seen: now,
+            last_data: None,
+            last_heard: None,
+            last_reply: None,
+            beyond: None,
+            last_repair: now,
+            packets: 0,
+            bytes: 0,
+            inferred: 0,
+            repaired: 0,
+            resent: 0,
+            phase: Phase::Unknown(Recogniser::default()),
+            trail: Trail::default(),
+            start,
+            rtt: LocalRtt::new(tunables),
+            rhythm: Rhythm::new(tunables),
+            sizes: Sizes::new(),
+            gaps: Gaps::new(),
+            conceal: Conceal::new(tunables),
+            governor: Governor::new(tunables),
+            budget: Budget::new(HopState::New, tunables),
+            guard: Guard::new(now, tunables),
+            tail: Tail::new(),
+            uplink: mirrored.then(|| Box::new(Uplink::new(now, tunables))),
+        }
+    }
+
+    /// Takes note of who sent the packet in hand, `reply` if the receiver did; true if both
+    /// ends have spoken and the flow has no lasting place yet.
+    pub fn heard(&mut self, reply: bool, bytes: usize) -> bool {
+        self.validation.heard(reply, bytes);
+        self.hop_slot.is_none() && self.validation.established()
+    }
+
+    /// Gives it a lasting place, and what is known of its receiver.
+    pub fn establish(&mut self, hop_slot: u32, hop: HopState, tunables: Tunables) {
+        self.hop_slot = Some(hop_slot);
+        self.budget = Budget::new(hop, tunables);
+        self.start.established(hop, self.validation.client_began());
+    }
+
+    pub fn receiver_address(&self) -> core::net::IpAddr {
+        self.receiver.ip()
+    }
+
+    /// Tells of it, unless anybody on the Internet could have made it happen.
+    fn event(&self, cx: &mut Context<'_>, kind: EventKind) {
+        if self.hop_slot.is_none() {
+            return;
+        }
+        // Those of the mirrored engine are turned round when they are fetched.
+        let (client, server) = (self.receiver, self.sender);
+        let direction = Direction::Down;
+        cx.out.event(|| Event { at: cx.now, client, server, direction, kind });
+    }
+
+    /// When [`Flow::on_timeout`] is due.
+    pub fn deadline(&self) -> Option<Time> {
+        [self.conceal.deadline(), self.gaps.deadline(), self.start.deadline(), self.tail.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// One UDP datagram of the flow, `reply` if the receiver sent it; `packet` is the IP
+    /// packet around it.
+    pub fn on_packet(
+        &mut self,
+        cx: &mut Context<'_>,
+        reply: bool,
+        packet: &[u8],
+        payload: &[u8],
+        seen: Option<Datagram>,
+        handle: Handle,
+    ) -> Verdict {
+        self.last_seen = cx.now;
+        self.recognise(cx.config.tunables(), reply, payload, seen);
+        match self.phase {
+            Phase::Unknown(_) => {
+                cx.stats.packets_other += 1;
+                self.note(cx.now, reply, packet);
+                return Verdict::Forward;
+            }
+            Phase::Bypassed => {
+                cx.stats.packets_other += 1;
+                return Verdict::Bypass;
+            }
+            Phase::Quic => cx.stats.packets_quic += 1,
+        }
+        if !self.told && self.hop_slot.is_some() {
+            self.told = true;
+            self.event(cx, EventKind::FlowStart);
+        }
+        if self.uplink.is_some() {
+            return self.on_mirrored(cx, reply, packet, payload, seen, handle);
+        }
+        let greeting = self.validation.client_began() && !self.validation.established();
+        if self.hop_slot.is_none() && !greeting {
+            // A new flow, or one for which there was no room.
+            self.note(cx.now, reply, packet);
+            return Verdict::Forward;
+        }
+        if self.hop_slot.is_some() && cx.hop.wants_probe(cx.now, false) {
+            cx.out.push(Queued::Probe(self.receiver.ip()));
+        }
+        let long = seen.is_none_or(|s| s.long);
+        let verdict = if reply {
+            self.on_reply(cx, payload.len(), long, handle)
+        } else {
+            self.on_data(cx, packet, long);
+            Verdict::Forward
+        };
+        if verdict == Verdict::Forward && self.clean_for_long(cx) {
+            self.let_go(cx);
+            return Verdict::Bypass;
+        }
+        verdict
+    }
+
+    /// Makes up its mind whether the flow is QUIC.
+    fn recognise(
+        &mut self,
+        tunables: Tunables,
+        reply: bool,
+        payload: &[u8],
+        seen: Option<Datagram>,
+    ) {
+        let Phase::Unknown(recogniser) = &mut self.phase else { return };
+        match recogniser.look(reply != self.uplink.is_some(), payload, seen) {
+            Judgement::Undecided => {}
+            Judgement::NotQuic => self.phase = Phase::Bypassed,
+            Judgement::Opening => self.phase = Phase::Quic,
+            Judgement::Midway => {
+                self.start = Start::over(tunables);
+                self.phase = Phase::Quic;
+            }
+        }
+    }
+
+    /// Whether the last repair is long enough ago for the flow to be let go.
+    fn clean_for_long(&self, cx: &Context<'_>) -> bool {
+        let clean_for = cx.now.since(self.last_repair);
+        let long = cx.config.release_after.is_some_and(|after| clean_for > after);
+        long && !self.conceal.active()
+    }
+
+    /// Lets the flow go: the hop is clean, and there is nothing left to do.
+    fn let_go(&mut self, cx: &mut Context<'_>) {
+        self.gaps.clear();
+        self.tail = Tail::new();
+        self.start = Start::over(cx.config.tunables());
+        self.phase = Phase::Bypassed;
+        self.end_event(cx);
+    }
+
+    fn end_event(&mut self, cx: &mut Context<'_>) {
+        if !core::mem::take(&mut self.told) {
+            return;
+        }
+        let end = EventKind::FlowEnd {
+            packets_down: self.packets,
+            inferred: self.inferred,
+            repaired: self.repaired,
+            resent: self.resent,
+        };
+        self.event(cx, end);
+    }
+
+    fn note(&mut self, now: Time, reply: bool, packet: &[u8]) {
+        if reply {
+            self.last_heard = Some(now);
+        } else {
+            self.last_data = Some(now);
+            self.packets += 1;
+            self.bytes += packet.len() as u64;
+        }
+    }
+
+    fn on_data(&mut self, cx: &mut Context<'_>, packet: &[u8], long: bool) {
+        let now = cx.now;
+        if self.last_data.is_none() {
+            self.beyond = self.last_heard.map(|heard| now.since(heard));
+        }
+        self.rtt.sent(now, self.last_data, self.last_heard);
+        self.note(now, false, packet);
+        self.budget.forwarded();
+        self.guard.forwarded(now);
+        cx.ceiling.forwarded(now, packet.len());
+        cx.hop.forwarded();
+        let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
+            return;
+        };
+        if self.start.on_data(now, id, long, self.rtt.get()) && cx.config.has(Rule::FirstFlight) {
+            self.copy(cx, id);
+        }
+        if self.start.is_over() && self.rtt.known() {
+            self.tail.sent(now, &self.rtt);
+        }
+    }
+
+    fn on_reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        size: usize,
+        long: bool,
+        handle: Handle,
+    ) -> Verdict {
+        let now = cx.now;
+        self.last_heard = Some(now);
+        if self.start.is_over() && is_own_data(size) && cx.config.has(Rule::OwnData) {
+            return self.on_own_data(cx, handle);
+        }
+        self.rtt.burst_reply(now, self.rhythm.decimating());
+        if !self.start.is_over() {
+            self.rtt.handshake_reply(now);
+            self.start.on_reply(now, long, self.rtt.get());
+            return Verdict::Forward;
+        }
+        if long {
+            return Verdict::Forward;
+        }
+        if let Some(ping) = cx.hop.ping(now).filter(|_| cx.config.has(Rule::Probe)) {
+            self.rtt.bound(ping);
+        }
+        if !self.rtt.known() {
+            self.rtt.handshake_reply(now);
+            return Verdict::Forward;
+        }
+        self.on_acknowledgement(cx, size, handle)
+    }
+
+    /// A datagram with data of the receiver's own. Nothing about the hop can be read from
+    /// it. A single one may be a probe of the path's MTU that tells of the gap like any
+    /// reply; more are what a person says, and end the episode. None goes ahead of what
+    /// is held: the receiver would take that for lost (RFC 9002, section 6.1.1).
+    fn on_own_data(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
+        if self.conceal.held() == 0 || !self.hold(cx, handle) {
+            return Verdict::Forward;
+        }
+        if !self.conceal.first_own_data() {
+            self.release(cx, true);
+        }
+        Verdict::Hold
+    }
+
+    fn hold(&mut self, cx: &mut Context<'_>, handle: Handle) -> bool {
+        let held = self.conceal.hold(handle);
+        cx.stats.concealed_held += u64::from(held);
+        cx.stats.held_now += u64::from(held);
+        held
+    }
+
+    /// Ends an episode of holding, if there is one.
+    fn release(&mut self, cx: &mut Context<'_>, overtaken: bool) {
+        if !self.conceal.active() {
+            return;
+        }
+        // Without the rule the packet in hand still goes first, but the others
+        // in their order: nothing that a caller could do about the first.
+        let overtaken = overtaken || !cx.config.has(Rule::NewestFirst);
+        let episode =
+            self.conceal.release(cx.now, overtaken, |handle| cx.out.push(Queued::Release(handle)));
+        cx.stats.held_now -= u64::from(episode.packets);
+        self.event(cx, EventKind::HoldEnd { packets: episode.packets, held_ns: episode.held });
+    }
+
+    /// Does what is due.
+    pub fn on_timeout(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        self.retry(cx);
+        if self.conceal.deadline().is_some_and(|at| at <= now) {
+            if !self.conceal.ending() {
+                cx.stats.concealed_late += 1;
+            }
+            for gap in self.gaps.take_gaps() {
+                self.abandon(cx, &gap);
+            }
+            self.gaps.clear();
+            self.sizes.abandoned_all();
+            self.release(cx, false);
+        }
+        if self.start.deadline().is_some_and(|at| at <= now) {
+            for id in self.start.on_timeout(now) {
+                self.resend(cx, id);
+            }
+        }
+        self.tail_timeout(cx);
+    }
+
+    fn tail_timeout(&mut self, cx: &mut Context<'_>) {
+        let least = self.rhythm.usual_count().max(LEAST_UNACKNOWLEDGED);
+        let Some(step) = self.tail.timeout(cx.now, self.packets, least, &self.rtt) else {
+            return;
+        };
+        let Some(id) = self.trail.newest(cx.cache) else { return };
+        let unwanted = self.rhythm.decimating() || self.guard.own_queue() || !self.trusted();
+        if unwanted || !cx.config.has(Rule::Tail) {
+            return;
+        }
+        let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
+        let earned = self.budget.tokens(self.rtt.sharp()) >= 1;
+        match step.copy(first, self.budget.speculative(), earned) {
+            Some(Copy::Suspected) => {
+                self.copy(cx, id);
+            }
+            Some(Copy::Earned) => self.resend(cx, id),
+            None => {}
+        }
+    }
+
+    /// Releases everything that is held.
+    pub fn release_all(&mut self, cx: &mut Context<'_>) {
+        self.gaps.clear();
+        self.sizes.abandoned_all();
+        self.release(cx, false);
+    }
+
+    /// The flow leaves the table.
+    pub fn end(&mut self, cx: &mut Context<'_>) {
+        self.release_all(cx);
+        self.end_event(cx);
+    }
+
+    pub fn state(&self, now: Time) -> FlowState {
+        match self.phase {
+            Phase::Unknown(_) => FlowState::Unknown,
+            Phase::Bypassed => FlowState::Bypassed,
+            Phase::Quic if !self.start.is_over() => FlowState::Handshake,
+            Phase::Quic if !self.governor.armed(now) || self.governor.in_storm(now) => {
+                FlowState::Watching
+            }
+            Phase::Quic => FlowState::Protected,
+        }
+    }
+
+    pub fn local_rtt(&self) -> Nanos {
+        self.rtt.get()
+    }
+
+    pub fn info(&self, now: Time) -> FlowInfo {
+        FlowInfo {
+            client: self.receiver,
+            server: self.sender,
+            age: now.since(self.created),
+            bytes_down: self.bytes,
+            packets_down: self.packets,
+            local_rtt: self.rtt.get(),
+            inferred: self.inferred,
+            repaired: self.repaired,
+            resent: self.resent,
+            state: self.state(now),
+        }
+    }
+}

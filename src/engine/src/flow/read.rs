@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Reading a reply: what its size and its time say, and what speaks against believing it.
+
+use super::Flow;
+use crate::api::{Handle, Verdict};
+use crate::flow::context::Context;
+use crate::infer::aim::Reply;
+use crate::infer::rhythm::Beat;
+use crate::infer::sign::SignKind;
+use crate::infer::sizes::{Facts, Reading};
+use crate::measure::margin::Margin;
+use crate::rules::Rule;
+use crate::time::{Nanos, Time, US};
+
+/// A reply this soon after another one came right after it: no repair makes two (chosen: below
+/// the time between two packets at 20 Mbit/s).
+const RIGHT_AFTER: Nanos = 400 * US;
+/// A decimating client's reply this close to when the reply to a packet was due is that packet's,
+/// and not a copy's (chosen: a third of what is still sharp).
+const EXACT: Nanos = 60 * US;
+/// One part in this many of a round trip passes before a sender takes a packet for lost from
+/// time alone (RFC 9002, section 6.1.2: kTimeThreshold is 9/8).
+const TIME_THRESHOLD_PART: Nanos = 8;
+
+/// Why a sign of a gap is not acted on.
+#[derive(Clone, Copy, Debug)]
+enum Veto {
+    /// The rule that saw it is switched off.
+    SwitchedOff,
+    /// The hop itself is congested, and the sender has to hear of that.
+    Congestion,
+    /// Hardly any gap has closed for long.
+    Hopeless,
+    /// So many gaps stay open that a queue must be overflowing before the router.
+    Storm,
+    /// As many gaps as can be followed are open.
+    NoRoom,
+}
+
+impl Veto {
+    /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
+    /// it counts the signs that come as far as to it.
+    const ORDER: [Veto; 5] =
+        [Veto::SwitchedOff, Veto::Congestion, Veto::Hopeless, Veto::Storm, Veto::NoRoom];
+}
+
+impl Flow {
+    /// A datagram of the receiver's that can be read as an acknowledgement.
+    pub(super) fn on_acknowledgement(
+        &mut self,
+        cx: &mut Context<'_>,
+        size: usize,
+        handle: Handle,
+    ) -> Verdict {
+        let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
+        let previous = self.last_reply.replace(cx.now);
+        let (reading, beat) = self.read(cx, size, previous);
+        if self.ends_episode(cx, reading, beat, previous) {
+            self.release(cx, true);
+            return Verdict::Forward;
+        }
+        if self.gaps.open().is_empty() || !self.conceal.active() || self.harmless(&beat) {
+            return Verdict::Forward;
+        }
+        if self.hold(cx, handle) {
+            Verdict::Hold
+        } else {
+            self.release(cx, true);
+            Verdict::Forward
+        }
+    }
+
+    /// Does what a reply asks for; true if it is the one to go first, and what is held
+    /// after it.
+    fn ends_episode(
+        &mut self,
+        cx: &mut Context<'_>,
+        reading: Reading,
+        beat: Beat,
+        previous: Option<Time>,
+    ) -> bool {
+        match reading {
+            Reading::NewGap(sign) => self.new_gap(cx, sign, beat, previous),
+            Reading::OneClosed => self.one_closed(cx),
+            Reading::Closed if !self.gaps.open().is_empty() => {
+                self.all_closed(cx);
+                return true;
+            }
+            Reading::Upstream => {
+                cx.stats.losses_upstream += 1;
+                self.governor.upstream(cx.now);
+            }
+            Reading::Closed | Reading::Noise | Reading::Plain => {
+                if self.conceal.ending() && self.gaps.open().is_empty() {
+                    return true;
+                }
+                let plain = reading == Reading::Plain;
+                if plain
+                    && cx.config.has(Rule::Run)
+                    && self.gaps.acknowledges_copy(cx.now, &self.rtt, &beat)
+                {
+                    self.longer_run(cx);
+                }
+            }
+        }
+        false
+    }
+
+    /// What a reply says, with everything that bears on it.
+    fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> (Reading, Beat) {
+        let from_copy = self.gaps.nearest_reply(cx.now, self.rtt.get(), self.rhythm.batch_wait());
+        let beat = self.beat(cx, size, previous, from_copy);
+        let offset = self.follow(cx, &beat);
+        if cx.config.has(Rule::Storm) && self.governor.storms(cx.now, self.sizes.excess(size)) {
+            self.sizes.rebase(size);
+            return (Reading::Plain, beat);
+        }
+        let facts = self.size_facts(cx.now, size, previous, from_copy, offset, beat);
+        let reading = self.sizes.read(&facts);
+        let Reading::NewGap(sign) = reading else { return (reading, beat) };
+        let veto = Veto::ORDER.into_iter().find(|veto| self.forbids(cx, *veto, sign.kind));
+        (veto.map_or(reading, |veto| self.vetoed(cx, veto, size)), beat)
+    }
+
+    /// What the reply's rhythm says. `from_copy` is how far it is from when the reply to the nearest
+    /// copy was due.
+    fn beat(
+        &mut self,
+        cx: &mut Context<'_>,
+        size: i32,
+        previous: Option<Time>,
+        from_copy: Option<Nanos>,
+    ) -> Beat {
+        let now = cx.now;
+        let reply = Reply {
+            now,
+            excess: self.sizes.excess(size),
+            copy_due: from_copy.is_some_and(|from_copy| from_copy <= self.rtt.within(Margin::Near)),
+            sent: self.packets,
+            since_last: previous.map(|previous| now.since(previous)),
+        };
+        let mut beat = self.rhythm.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
+        // A decimating client's replies wait for its count or its timer.
+        let late = if self.rhythm.decimating() { 0 } else { beat.late };
+        self.guard.replied(late, self.rtt.get());
+        self.tail.replied(now, beat.trigger, reply.copy_due, &self.rtt);
+        beat.skipped &= cx.config.has(Rule::Skip) && !self.governor.weak(now, SignKind::Skip);
+        beat.early &= cx.config.has(Rule::Rhythm);
+        beat.adjacent &= cx.config.has(Rule::Adjacent);
+        beat
+    }
+
+    /// Follows the local round trip; gives how much earlier the reply came than the reply to
+    /// the nearest packet was due.
+    fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
+        let due = cx.now - self.rtt.get();
+        let (_, offset) = self.trail.nearest(cx.cache, due)?;
+        let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);
+        if !waited {
+            self.rtt.track(-offset);
+        }
+        Some(offset)
+    }
+
+    /// What the reply's size is judged with.
+    fn size_facts(
+        &self,
+        now: Time,
+        size: i32,
+        previous: Option<Time>,
+        from_copy: Option<Nanos>,
+        offset: Option<Nanos>,
+        beat: Beat,
+    ) -> Facts {
+        let tolerance = self.rtt.within(Margin::Expected);
+        let better_explained_by_packet = self.rhythm.decimating()
+            && beat.fast
+            && from_copy.is_none_or(|from_copy| from_copy >= beat.error.max(EXACT));
+        Facts {
+            now,
+            size,
+            open: self.gaps.open().len(),
+            explained: offset
+                .is_some_and(|offset| offset.abs() <= self.rtt.within(Margin::Related)),
+            copy_due: from_copy.is_some_and(|from_copy| from_copy <= tolerance)
+                && !better_explained_by_packet,
+            all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
+            at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),
+            counts_high: self.rhythm.counts_high(),
+            beat,
+        }
+    }
+
+    /// Asks one rule whether it speaks against a gap that a sign of this kind revealed.
+    fn forbids(&mut self, cx: &Context<'_>, veto: Veto, kind: SignKind) -> bool {
+        let on = |rule| cx.config.has(rule);
+        match veto {
+            Veto::SwitchedOff => !on(kind.rule()),
+            Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
+            Veto::Hopeless => on(Rule::Hope) && self.governor.lets_pass(),
+            Veto::Storm => on(Rule::Overflow) && self.storm_begins(),
+            Veto::NoRoom => self.gaps.is_full(),
+        }
+    }
+
+    /// What a reply says whose sign was not acted on.
+    fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32) -> Reading {
+        match veto {
+            Veto::SwitchedOff => {}
+            Veto::Congestion => cx.stats.losses_congestion += 1,
+            Veto::Hopeless => cx.stats.losses_upstream += 1,
+            Veto::Storm => self.step_aside(cx),
+            Veto::NoRoom => return Reading::Noise,
+        }
+        self.sizes.rebase(size);
+        Reading::Plain
+    }
+
+    /// Whether the sender cannot yet take a packet for lost from this reply: it
+    /// acknowledges less than three packets beyond each gap (RFC 9002, section
+    /// 6.1.1), and the gaps should be closed before an eighth of a round trip
+    /// has passed (section 6.1.2).
+    fn harmless(&self, beat: &Beat) -> bool {
+        let patience =
+            self.beyond.map_or(0, |beyond| (beyond + self.rtt.get()) / TIME_THRESHOLD_PART);
+        beat.certain
+            && !self.budget.proven()
+            && self.conceal.held() == 0
+            && self.gaps.open().iter().all(|gap| gap.harmless(beat.trigger, patience))
+    }
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a client's encrypted replies say: their sizes and their rhythm.
+
+pub(crate) mod aim;
+pub(crate) mod rhythm;
+pub(crate) mod sign;
+pub(crate) mod sizes;

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How a client acknowledges: the rhythm of its replies, learned per flow.
+//!
+//! Most stacks acknowledge every second packet. Chromium acknowledges every tenth, or a
+//! quarter of the path's round trip after the first unacknowledged packet, and the
+//! sign of a gap is not size but rhythm: each of the next four packets is acknowledged at
+//! once. Such a client is called *decimating* here.
+
+use crate::infer::aim::{Aim, Reply, aim};
+use crate::measure::margin::Margin;
+use crate::measure::rtt::LocalRtt;
+use crate::store::cache::{Cache, Id, Trail};
+use crate::store::recent::Recent;
+use crate::time::{MS, Nanos, US};
+use crate::tunables::Tunables;
+
+/// Replies longer than the usual one by more than this many bytes carry data of the client's
+/// own and say nothing about its rhythm (chosen: more than a few ranges, less than any frame with
+/// data).
+const OWN_DATA_EXCESS: i32 = 12;
+/// A decimating client replies after no more packets than this (chosen: more than twice the ten
+/// of Chromium; higher counts are pauses).
+const DECIMATING_TO: u64 = 24;
+/// Long counts that show that a client has begun to decimate (chosen: one may be a lost reply).
+const LONG_COUNTS: u32 = 2;
+/// A count of less than this share of the usual one is short, in percent (chosen: half of it and
+/// a little, as lost replies make counts longer and not shorter).
+const SHORT_PERCENT: u64 = 60;
+/// Chromium replies to every second packet at first; within this many packets two single replies
+/// in a row are a sign as well (chosen: its first hundred packets, and one window beside them).
+const OPENING_PACKETS: u64 = 140;
+/// Counts that are remembered (chosen: those of about one round trip).
+const COUNTS: usize = 12;
+/// A client that replies to every second packet replies to three when the second of a pair is
+/// missing. Believed when this many of the counts were the usual one (chosen: five in six).
+const STEADY: usize = 10;
+/// Counts before one is the usual one (chosen: two losses among them do not decide).
+const ENOUGH_COUNTS: usize = 4;
+/// The usual count is the one that this share of the others, in tenths, is not above (chosen: a
+/// little above the middle, because losses make counts shorter).
+const USUAL_TENTHS: usize = 6;
+/// A reply this soon after another, with no packet sent on between them, belongs to a clump
+/// (chosen: two packets of 1,200 bytes at 64 Mbit/s).
+const CLUMP_GAP: Nanos = 300 * US;
+/// A pause between replies from this long on is none of the rhythm's (chosen: twice the default
+/// max_ack_delay, RFC 9000, section 18.2).
+const PAUSE: Nanos = 50 * MS;
+/// Replies after which their mean distance is believed (chosen: one and a half times
+/// [`GAP_PART`]).
+const ENOUGH_REPLIES: u32 = 16;
+/// The share of clumped replies, their mean distance and the packets between them follow each
+/// reply by one part in this many (chosen: a few round trips' replies).
+const CLUMPED_PART: i32 = 32;
+const GAP_PART: Nanos = 10;
+const PER_REPLY_PART: i64 = 20;
+/// Packets a reply are counted in parts: a whole one has this many.
+const PARTS: i64 = 16;
+/// A client that replies after fewer packets than this replies often (chosen: one more than the
+/// two of RFC 9000, section 13.2.2).
+const OFTEN: u64 = 3;
+/// Timer assumed until one was seen (chosen: a little less than the default max_ack_delay of 25
+/// ms, RFC 9000, section 18.2).
+const UNKNOWN_TIMER: Nanos = 20 * MS;
+/// What a delayed reply may have waited for, if it was the client's timer (chosen: from the
+/// margin of a timer to about twice the default max_ack_delay).
+const TIMERS: core::ops::Range<Nanos> = 1500 * US..60 * MS;
+/// Samples of a timer that are remembered, and before one is believed (chosen: the fewest of
+/// which one may be wrong).
+const TIMER_SAMPLES: usize = 8;
+const ENOUGH_TIMERS: usize = 3;
+/// Samples of one timer are no further apart than this (chosen: a timer's grain of 1 ms).
+const TIMER_SPREAD: Nanos = 1200 * US;
+/// Bytes above the usual size up to which a late reply is still nothing but an acknowledgement
+/// (chosen: a gap's two bytes and longer fields).
+const TIMER_EXCESS: i32 = 4;
+/// More packets between two replies are not counted, so that sums stay small.
+const MOST_PACKETS: u64 = 1 << 20;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Rhythm {
+    tunables: Tunables,
+    /// Mean time between replies.
+    reply_gap: Nanos,
+    /// Share of replies that came in clumps, in 1024ths.
+    clumped: i32,
+    replies: u32,
+    /// Forwarded packets a reply, in [`PARTS`].
+    per_reply: i64,
+    sent_at_reply: u64,
+    counts: Recent<u64, COUNTS>,
+    timers: Recent<Nanos, TIMER_SAMPLES>,
+    /// What `counts` and `timers` amount to, kept because every reply asks.
+    usual: u64,
+    steady: bool,
+    timer: Option<Nanos>,
+    previous_trigger: Option<(Id, u64)>,
+    /// That one was certain: timing named one packet, and no reply to a copy was
+    /// due at the time.
+    previous_certain: bool,
+    decimating: bool,
+    short_counts: u32,
+    long_counts: u32,
+    early_run: u32,
+    ones: u32,
+    /// First packet of a run of packets acknowledged one by one; 0 if there is none.
+    chain: u64,
+}
+
+/// What the rhythm says about one reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beat {
+    /// Number of the packet that triggered it.
+    pub trigger: u64,
+    /// Packets since the previous trigger.
+    pub count: u64,
+    /// It came when the reply to a packet was due.
+    pub fast: bool,
+    /// It came when the client's timer was due.
+    pub timer: bool,
+    /// It came before the count or the timer was reached: a gap.
+    pub early: bool,
+    /// It came one packet later than the client's very steady count.
+    pub skipped: bool,
+    /// It was triggered by the very next packet after the previous trigger: no
+    /// packet that passed here can be missing between them.
+    pub adjacent: bool,
+    /// Packets acknowledged one by one before this one, at least two.
+    pub ones: u32,
+    /// First packet of that run.
+    pub chain: u64,
+    /// Distance from when the reply to the nearest packet was due.
+    pub error: Nanos,
+    /// No other packet can have triggered it.
+    pub certain: bool,
+    /// Since the reply to the newest packet that can have triggered it was due.
+    pub late: Nanos,
+}
+
+impl Rhythm {
+    pub fn new(tunables: Tunables) -> Rhythm {
+        Rhythm {
+            tunables,
+            reply_gap: 0,
+            clumped: 0,
+            replies: 0,
+            per_reply: 2 * PARTS,
+            sent_at_reply: 0,
+            counts: Recent::new(),
+            timers: Recent::new(),
+            usual: 0,
+            steady: false,
+            timer: None,
+            previous_trigger: None,
+            previous_certain: false,
+            decimating: false,
+            short_counts: 0,
+            long_counts: 0,
+            early_run: 0,
+            ones: 0,
+            chain: 0,
+        }
+    }
+
+    pub fn decimating(&self) -> bool {
+        self.decimating
+    }
+
+    /// Whether a reply for fewer than three packets is usual.
+    pub fn replies_often(&self) -> bool {
+        self.per_reply < OFTEN as i64 * PARTS && self.batch_wait() == 0
+    }
+
+    /// Whether its replies come in clumps: the radio sleeps or collects blocks,
+    /// so that a reply's time does not tell which packet triggered it.
+    pub fn clumps(&self) -> bool {
+        self.clumped > self.tunables.clumped_share()
+    }
+
+    /// How long a packet may wait for its reply at a client that reads what has
+    /// come in batches (interrupt coalescing, GRO) and replies to each batch once;
+    /// 0 for others.
+    pub fn batch_wait(&self) -> Nanos {
+        if (OFTEN..self.tunables.decimating_from()).contains(&self.usual) && !self.decimating {
+            self.reply_gap
+        } else {
+            0
+        }
+    }
+
+    /// Extra time to wait for a reply if the client replies rarely.
+    pub fn thin_reply_wait(&self) -> Nanos {
+        if self.replies > ENOUGH_REPLIES && self.per_reply > OFTEN as i64 * PARTS {
+            self.reply_gap * 3 / 2
+        } else {
+            0
+        }
+    }
+
+    /// Packets it lets pass before it replies; 0 while unknown.
+    pub fn usual_count(&self) -> u64 {
+        self.usual
+    }
+
+    fn count(&mut self, count: u64) {
+        self.counts.push(count);
+        let enough = self.counts.len() >= ENOUGH_COUNTS;
+        self.usual = self.counts.quantile(USUAL_TENTHS, 10).filter(|_| enough).unwrap_or(0);
+        self.steady = self.counts.iter().filter(|c| *c == self.usual).count() >= STEADY;
+    }
+
+    fn forget_counts(&mut self) {
+        self.counts.clear();
+        (self.usual, self.steady) = (0, false);
+    }
+
+    /// Whether it is known to count to at least `decimating_from`.
+    pub fn counts_high(&self) -> bool {
+        self.usual_count() >= self.tunables.decimating_from()
+    }
+
+    /// Takes a sample of its delayed-acknowledgement timer, which counts if
+    /// the samples agree.
+    fn timed(&mut self, waited: Nanos) {
+        self.timers.push(waited);
+        let median = self.timers.quantile(1, 2).filter(|_| self.timers.len() >= ENOUGH_TIMERS);
+        self.timer = median.filter(|median| {
+            let close = self.timers.iter().filter(|t| (t - median).abs() < TIMER_SPREAD).count();
+            2 * close > self.timers.len()
+        });
+    }
+
+    /// Takes in a reply.
+    pub fn observe(
+        &mut self,
+        reply: &Reply,
+        rtt: &LocalRtt,
+        trail: &mut Trail,
+        cache: &Cache,
+    ) -> Beat {
+        if let Some(gap) = reply.since_last.filter(|gap| *gap < PAUSE) {
+            let at_once = gap < CLUMP_GAP && reply.sent == self.sent_at_reply;
+            let sample = if at_once { 1024 } else { 0 };
+            self.clumped += (sample - self.clumped) / CLUMPED_PART;
+            self.reply_gap += (gap - self.reply_gap) / GAP_PART;
+            self.replies = self.replies.saturating_add(1);
+            let packets = reply.sent.saturating_sub(self.sent_at_reply).min(MOST_PACKETS) as i64;
+            self.per_reply += (packets * PARTS - self.per_reply) / PER_REPLY_PART;
+        }
+        self.sent_at_reply = reply.sent;
+        self.beat(reply, rtt, trail, cache).unwrap_or_default()
+    }
+
+    fn beat(
+        &mut self,
+        reply: &Reply,
+        rtt: &LocalRtt,
+        trail: &mut Trail,
+        cache: &Cache,
+    ) -> Option<Beat> {
+        if !rtt.known() {
+            return None;
+        }
+        let aim = aim(reply, rtt, trail, cache)?;
+        let mut beat = Beat {
+            trigger: aim.number,
+            fast: aim.fast,
+            error: aim.error,
+            certain: aim.certain,
+            late: aim.late,
+            ..Beat::default()
+        };
+        let previous_certain = core::mem::replace(&mut self.previous_certain, aim.certain);
+        let Some((previous, previous_number)) = self.advance(&aim) else {
+            return Some(Beat { fast: false, ..beat });
+        };
+        beat.count = aim.number - previous_number;
+        // How long the first unacknowledged packet has waited for this reply.
+        let waited = cache
+            .after(previous)
+            .and_then(|first| cache.record(first))
+            .map_or(Nanos::MAX, |first| aim.due.since(first.at));
+        let usual = self.usual_count();
+        self.decimating |= usual >= self.tunables.decimating_from();
+        let (timer_reached, timer_now) = self.timer_at(waited, rtt);
+        beat.timer = usual >= self.tunables.decimating_from() && timer_now;
+        self.follow_chain(&mut beat);
+        // In a run of single replies only the next packet can have triggered this one.
+        let in_run = usual >= self.tunables.decimating_from()
+            && (1..aim.number).contains(&self.chain)
+            && rtt.sharp();
+        beat.adjacent = beat.count == 1 && (in_run || (aim.certain && previous_certain));
+        if !aim.fast {
+            self.early_run = 0;
+            if !reply.copy_due && TIMERS.contains(&waited) && reply.excess <= TIMER_EXCESS {
+                self.timed(waited);
+            }
+            return Some(beat);
+        }
+        if reply.excess > OWN_DATA_EXCESS {
+            (self.ones, self.chain, self.early_run) = (0, 0, 0);
+            return Some(beat);
+        }
+        self.ones = if beat.count == 1 && aim.similar <= 1 { self.ones + 1 } else { 0 };
+        beat.ones = self.ones;
+        if !reply.copy_due {
+            self.tell(&mut beat, reply, &aim, usual, timer_reached, rtt);
+        }
+        Some(beat)
+    }
+
+    /// Takes note of what triggered a reply; gives what triggered the one before, if this
+    /// is a newer packet.
+    fn advance(&mut self, aim: &Aim) -> Option<(Id, u64)> {
+        match self.previous_trigger {
+            Some((_, previous)) if aim.number <= previous => None,
+            _ => self.previous_trigger.replace((aim.trigger, aim.number)),
+        }
+    }
+
+    /// Whether the client's timer was due, or due just now, for a packet that has `waited`
+    /// until now.
+    fn timer_at(&self, waited: Nanos, rtt: &LocalRtt) -> (bool, bool) {
+        let slack = rtt.within(Margin::Timer);
+        match self.timer {
+            None => (waited > UNKNOWN_TIMER, waited > UNKNOWN_TIMER),
+            Some(timer) => (waited >= timer - slack, (waited - timer).abs() <= slack),
+        }
+    }
+
+    /// Follows a run of packets that are acknowledged one by one.
+    fn follow_chain(&mut self, beat: &mut Beat) {
+        let single = beat.fast && !beat.timer;
+        if !(single && beat.count == 1 && self.chain > 0) {
+            self.chain = if single { beat.trigger } else { 0 };
+        }
+        beat.chain = self.chain;
+    }
+
+    /// What a reply says that came when the reply to a packet was due, and to no copy: whether
+    /// it is out of step, or else what is usual.
+    fn tell(
+        &mut self,
+        beat: &mut Beat,
+        reply: &Reply,
+        aim: &Aim,
+        usual: u64,
+        timer_reached: bool,
+        rtt: &LocalRtt,
+    ) {
+        beat.skipped = self.skipped(beat.count, aim, usual, rtt);
+        let doubt = aim.similar.saturating_sub(1).max(1);
+        let before_count = usual >= self.tunables.decimating_from()
+            && beat.count + doubt < usual
+            && !timer_reached;
+        beat.early = before_count || self.singles_at_first(beat.count, reply.sent, usual, rtt);
+        if beat.early {
+            self.early_run += 1;
+            if self.early_run > self.tunables.decimating_forgotten_after() {
+                self.forget_counts();
+                self.decimating = false;
+                self.early_run = 0;
+            }
+        } else if !timer_reached {
+            self.early_run = 0;
+            self.learn(beat.count, usual);
+        }
+    }
+
+    /// Whether a client that very steadily acknowledges every second packet has taken three.
+    fn skipped(&self, count: u64, aim: &Aim, usual: u64, rtt: &LocalRtt) -> bool {
+        let one_more = usual == 2 && count == usual + 1;
+        self.steady
+            && one_more
+            && aim.similar <= 1
+            && rtt.deviation() < self.tunables.skip_deviation()
+    }
+
+    /// Whether a client that may turn out to be decimating has acknowledged two packets one by
+    /// one at the beginning.
+    fn singles_at_first(&self, count: u64, sent: u64, usual: u64, rtt: &LocalRtt) -> bool {
+        let opening = sent <= OPENING_PACKETS && (2..=3).contains(&usual);
+        let singles = count == 1 && self.ones >= 2 && self.chain > 0;
+        opening && singles && rtt.deviation() < self.tunables.singles_deviation()
+    }
+
+    /// The change from every second to every tenth packet is believed at once,
+    /// the way back only after many short counts.
+    fn learn(&mut self, count: u64, usual: u64) {
+        if (self.tunables.decimating_from()..=DECIMATING_TO).contains(&count) && count > 2 * usual {
+            self.long_counts += 1;
+            if self.long_counts >= LONG_COUNTS {
+                self.forget_counts();
+                (0..ENOUGH_COUNTS).for_each(|_| self.count(count));
+                self.long_counts = 0;
+            }
+        } else if (usual..=OFTEN).contains(&count) && self.ones == 0 {
+            self.long_counts = 0;
+        }
+        if self.decimating && count * 100 < usual * SHORT_PERCENT {
+            self.short_counts += 1;
+            if self.short_counts < self.tunables.decimating_forgotten_after() {
+                return;
+            }
+            self.decimating = false;
+            self.forget_counts();
+        }
+        self.short_counts = 0;
+        self.count(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+
+    /// Packets every 1.2 ms; replies one round trip of 2 ms after the packets
+    /// whose numbers `acknowledged` gives.
+    fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Vec<Beat>) {
+        let mut cache = Cache::new(1 << 20);
+        let mut trail = Trail::default();
+        let mut rtt = LocalRtt::new(Tunables::DEFAULT);
+        rtt.sent(Time::ZERO, None, None);
+        rtt.handshake_reply(Time::ZERO + 2 * MS);
+        let mut rhythm = Rhythm::new(Tunables::DEFAULT);
+        let mut sent = 0;
+        let at = |n: u64| Time::ZERO + (n as Nanos) * 1200 * US;
+        let mut last = None;
+        let beats = acknowledged
+            .into_iter()
+            .map(|n| {
+                let now = at(n) + 2 * MS;
+                while at(sent + 1) <= now {
+                    sent += 1;
+                    trail.push(&mut cache, at(sent), sent, &[0; 40]);
+                }
+                let since_last = last.replace(now).map(|l| now.since(l));
+                let reply = Reply { now, excess: 0, copy_due: false, sent, since_last };
+                rhythm.observe(&reply, &rtt, &mut trail, &cache)
+            })
+            .collect();
+        (rhythm, beats)
+    }
+
+    #[test]
+    fn every_second_packet() {
+        let (rhythm, beats) = beats((1..100).map(|n| n * 2));
+        assert_eq!((rhythm.usual_count(), rhythm.decimating()), (2, false));
+        assert!(rhythm.replies_often());
+        assert!(beats[1..].iter().all(|b| b.fast && b.count == 2 && !b.early));
+    }
+
+    #[test]
+    fn a_steady_client_reveals_every_other_gap_by_one_packet_more() {
+        let (_, beats) = beats((1..30).map(|n| n * 2).chain([61, 63, 65]));
+        let skipped: alloc::vec::Vec<u64> =
+            beats.iter().filter(|b| b.skipped).map(|b| b.trigger).collect();
+        assert_eq!(skipped, [61]);
+    }
+
+    #[test]
+    fn a_decimating_client_reveals_a_gap_by_replying_early() {
+        let steady = (1..20u64).map(|n| n * 10);
+        // 195 is lost: 196 to 199 are acknowledged at once, then the count goes on.
+        let (rhythm, beats) = beats(steady.chain([196, 197, 198, 199, 209, 219]));
+        assert!(rhythm.decimating() && rhythm.counts_high());
+        let early: alloc::vec::Vec<u64> =
+            beats.iter().filter(|b| b.early).map(|b| b.trigger).collect();
+        assert_eq!(early, [196, 197, 198, 199]);
+        assert_eq!(beats[20].chain, 196);
+    }
+
+    #[test]
+    fn decimation_is_forgotten_after_many_short_counts() {
+        let (rhythm, _) = beats((1..20u64).map(|n| n * 10).chain((100..180u64).map(|n| n * 2)));
+        assert!(!rhythm.decimating());
+    }
+}

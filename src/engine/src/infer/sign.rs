@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The signs by which a reply reveals a gap.
+
+use crate::rules::Rule;
+
+/// How a gap showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GapSign {
+    /// Size step, 2 to 4 bytes.
+    pub step: i32,
+    /// Step above the base.
+    pub excess: i32,
+    pub kind: SignKind,
+}
+
+/// What revealed a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SignKind {
+    /// The two bytes of one more range.
+    Step,
+    /// Three or four bytes: a range and something else, or something else
+    /// alone.
+    LongStep,
+    /// Two bytes above the smallest recent size, but only one above the last.
+    Floor,
+    /// The rhythm of a decimating client.
+    Rhythm,
+    /// One packet more than a steady count, and nothing else.
+    Skip,
+}
+
+impl SignKind {
+    /// How many kinds there are.
+    pub const COUNT: usize = 5;
+
+    /// The rule that sees such signs.
+    pub fn rule(self) -> Rule {
+        match self {
+            SignKind::Step | SignKind::LongStep => Rule::Size,
+            SignKind::Floor => Rule::Floor,
+            SignKind::Rhythm => Rule::Rhythm,
+            SignKind::Skip => Rule::Skip,
+        }
+    }
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Gaps as the size of encrypted acknowledgements gives them away.
+//!
+//! An ACK frame with one more range is two bytes longer (RFC 9000, section
+//! 19.3), and shrinks again when the gap is closed. Everything else that
+//! changes the size of a reply is noise here: longer delay fields, window
+//! updates in the same or in a packet of their own, ranges that cross 64,
+//! acknowledged acknowledgements.
+
+use crate::infer::rhythm::Beat;
+use crate::infer::sign::{GapSign, SignKind};
+use crate::store::recent::Recent;
+use crate::time::{MS, Nanos, Time};
+
+/// Bytes by which a new gap makes a reply longer: two fields of one byte (RFC 9000, section
+/// 19.3.1), which take a second byte each from 64 on (section 16).
+const STEP: core::ops::RangeInclusive<i32> = 2..=4;
+/// Replies this much shorter than the usual one are something else, until a second one of the
+/// same size confirms them (chosen: one range less is still an acknowledgement). Real clients
+/// send small packets of their own beside acknowledgements.
+const SHORTER: i32 = -2;
+/// No repair makes a reply this much shorter, in bytes (chosen: one more than [`SHORTER`]).
+const TOO_SHORT: i32 = -3;
+/// Replies of an odd size in a row that show that all of them look like that now: shorter ones,
+/// and longer ones (chosen: one may be a frame of the client's own, and longer ones are more
+/// often).
+const SHORTER_CONFIRMED: u32 = 2;
+const LONGER_CONFIRMED: u32 = 3;
+/// Replies one byte above the usual size in a row that show that one byte is a longer field and
+/// not a gap (chosen: as [`SHORTER_CONFIRMED`]).
+const ONES_SETTLE: u32 = 2;
+/// Early replies of decimating clients may carry a small frame as well, of this many bytes
+/// (chosen: a window update, RFC 9000, section 19.10, has up to seventeen and usually six).
+const EARLY_EXTRA: i32 = 12;
+/// A client replies to each of the next few packets after a gap: those replies belong to the
+/// same one (chosen: as many as the packet threshold of RFC 9002, section 6.1.1).
+const SAME_GAP: u64 = 3;
+/// Around the 64th packet the fields of an acknowledgement take a second byte (RFC 9000, section
+/// 16).
+const FIELDS_GROW: core::ops::RangeInclusive<u64> = 60..=80;
+/// Sizes whose smallest is the floor (chosen: about a round trip's replies at 10 Mbit/s).
+const FLOOR_SIZES: usize = 48;
+/// Repairs that rest on the absolute floor alone prove nothing. This many within the time below
+/// switch the floor off for the time after it (chosen: sizes that swing by one byte cause several
+/// in a round trip, and losses do not).
+const FLOOR_CLOSINGS: usize = 3;
+const FLOOR_WINDOW: Nanos = 30 * MS;
+const FLOOR_OFF: Nanos = 300 * MS;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sizes {
+    /// Size of a reply without a gap; `None` before the first.
+    base: Option<i32>,
+    /// Size of the last reply that was not noise.
+    last: i32,
+    recent: Recent<i32, FLOOR_SIZES>,
+    odd_size: i32,
+    odd_run: u32,
+    /// A size at which the client sends small packets of its own.
+    aside: i32,
+    ones: u32,
+    /// Replies since the last gap opened.
+    since_gap: u32,
+    /// Size of the one reply that showed a gap that was abandoned: the usual
+    /// size from now on, or something else of the client's own?
+    unconfirmed: Option<i32>,
+    floor_closings: Recent<Time, FLOOR_CLOSINGS>,
+    floor_off_until: Time,
+    /// Trigger of the last reply that opened a gap.
+    marked: u64,
+}
+
+/// What a reply's size is judged with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Facts {
+    pub now: Time,
+    pub size: i32,
+    /// Gaps open now.
+    pub open: usize,
+    /// The reply to some forwarded packet is due now.
+    pub explained: bool,
+    /// The reply to a copy is due now, and explains this one better than the reply to a
+    /// forwarded packet.
+    pub copy_due: bool,
+    /// Every open gap has had its last attempt, and the reply to that was due.
+    pub all_tried: bool,
+    /// It came right after another one.
+    pub at_once: bool,
+    /// The client counts to six or more.
+    pub counts_high: bool,
+    pub beat: Beat,
+}
+
+/// What the size of a reply says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Nothing new.
+    Plain,
+    /// Not an acknowledgement like the others.
+    Noise,
+    /// One more gap.
+    NewGap(GapSign),
+    /// One more gap that no packet of this hop has left.
+    Upstream,
+    /// No gap is left.
+    Closed,
+    /// One of several gaps has closed.
+    OneClosed,
+}
+
+impl Sizes {
+    pub fn new() -> Sizes {
+        Sizes {
+            base: None,
+            last: 0,
+            recent: Recent::new(),
+            odd_size: 0,
+            odd_run: 0,
+            aside: 0,
+            ones: 0,
+            since_gap: 0,
+            unconfirmed: None,
+            floor_closings: Recent::new(),
+            floor_off_until: Time::ZERO,
+            marked: 0,
+        }
+    }
+
+    /// How much longer than usual a reply of `size` is.
+    pub fn excess(&self, size: i32) -> i32 {
+        self.base.map_or(0, |base| size - base)
+    }
+
+    /// Judges a reply.
+    pub fn read(&mut self, facts: &Facts) -> Reading {
+        if facts.open == 0
+            && let Some(level) = self.unconfirmed.take()
+            && facts.size >= level
+        {
+            self.rebase(level);
+        }
+        let base = *self.base.get_or_insert(facts.size);
+        let mut excess = facts.size - base;
+        let mut by_floor = false;
+        if facts.open == 0
+            && excess >= 1
+            && facts.now >= self.floor_off_until
+            && !FIELDS_GROW.contains(&facts.beat.trigger)
+            && self.recent.min().is_some_and(|min| base - min == 1)
+        {
+            by_floor = excess == 1;
+            excess += 1;
+        }
+        let late = facts.beat.timer || !(facts.beat.fast || facts.explained);
+        let longer_delay = facts.counts_high && late && (1..=*STEP.end()).contains(&excess);
+        if longer_delay {
+            // The delay field of a late reply has one byte more.
+            excess = if excess >= 3 { excess - 1 } else { 0 };
+        }
+        let mut reading = if facts.open == 0 && longer_delay && excess == 0 {
+            Reading::Plain
+        } else if facts.open == 0 {
+            self.read_closed(facts, excess, by_floor)
+        } else {
+            self.read_open(facts, excess)
+        };
+        if let Reading::NewGap(sign) = reading
+            && facts.beat.adjacent
+            && sign.kind != SignKind::Rhythm
+        {
+            if facts.open == 0 {
+                self.unconfirmed = Some(facts.size);
+            } else {
+                self.base = self.base.map(|base| base + sign.step);
+            }
+            reading = Reading::Upstream;
+        }
+        if let Reading::Noise = reading {
+            if facts.open == 0 && excess < 0 {
+                self.aside = facts.size;
+            }
+        } else {
+            self.last = facts.size;
+            self.since_gap = self.since_gap.saturating_add(1);
+        }
+        if let Reading::NewGap(_) = reading {
+            self.since_gap = 0;
+            self.marked = self.marked.max(facts.beat.trigger);
+        }
+        reading
+    }
+
+    fn sign(&self, facts: &Facts, kind: SignKind) -> Reading {
+        let step = (facts.size - self.last).clamp(*STEP.start(), *STEP.end());
+        let kind = match kind {
+            _ if facts.beat.early && facts.counts_high => SignKind::Rhythm,
+            SignKind::Step if step > *STEP.start() => SignKind::LongStep,
+            kind => kind,
+        };
+        Reading::NewGap(GapSign { step, excess: self.excess(facts.size), kind })
+    }
+
+    /// An early reply that is not about the gap marked last.
+    fn new_early(&self, facts: &Facts) -> bool {
+        facts.beat.early && facts.beat.trigger > self.marked + SAME_GAP
+    }
+
+    fn read_closed(&mut self, facts: &Facts, excess: i32, by_floor: bool) -> Reading {
+        let size = facts.size;
+        let odd = excess > *STEP.end() || excess < SHORTER;
+        if !odd {
+            self.odd_run = 0;
+        } else if (size - self.odd_size).abs() <= 1 {
+            self.odd_run += 1;
+        } else {
+            (self.odd_size, self.odd_run) = (size, 1);
+        }
+        if STEP.contains(&excess) {
+            let kind = if by_floor { SignKind::Floor } else { SignKind::Step };
+            return self.sign(facts, kind);
+        }
+        if facts.beat.skipped && (SHORTER..=1).contains(&excess) {
+            // The gap is new, and an old range was pruned in the same reply.
+            self.base = Some(size - STEP.start());
+            return self.sign(facts, SignKind::Skip);
+        }
+        let rhythm = self.new_early(facts)
+            && (excess <= *STEP.end() || (excess <= EARLY_EXTRA && facts.beat.ones >= 2))
+            && (excess >= TOO_SHORT || facts.beat.count == 1 || size > self.last);
+        if rhythm {
+            let sign = self.sign(facts, SignKind::Rhythm);
+            // An early reply's delay field is a byte shorter, its gap two
+            // longer: this is what the base would have been.
+            self.base = Some(size - STEP.start());
+            self.odd_run = 0;
+            return sign;
+        }
+        if odd {
+            let confirmed = if excess < 0 { SHORTER_CONFIRMED } else { LONGER_CONFIRMED };
+            if self.odd_run < confirmed {
+                return Reading::Noise;
+            }
+            self.base = Some(size);
+            self.odd_run = 0;
+            self.recent.clear();
+        } else if facts.explained || excess <= 0 {
+            if excess <= SHORTER {
+                self.recent.clear();
+            }
+            self.base = Some(size);
+            self.recent.push(size);
+        }
+        Reading::Plain
+    }
+
+    fn read_open(&mut self, facts: &Facts, excess: i32) -> Reading {
+        let size = facts.size;
+        let level = self.excess(self.last);
+        self.ones = if excess == 1 { self.ones + 1 } else { 0 };
+        if excess <= TOO_SHORT {
+            // No repair makes a reply that short, but the base may be wrong.
+            let confirmed = (size - self.odd_size).abs() <= 1 && self.odd_run > 0;
+            (self.odd_size, self.odd_run) = (size, 1);
+            if !confirmed || facts.at_once || size <= self.aside {
+                return Reading::Noise;
+            }
+        } else {
+            self.odd_run = 0;
+        }
+        let settled = self.ones >= ONES_SETTLE && facts.all_tried;
+        if excess <= 0 || (excess == 1 && (facts.copy_due || settled)) {
+            // Never raise the base when a gap closes: the delay field of the reply that shows it
+            // may be a byte longer.
+            let base = self.base.unwrap_or(size);
+            self.base = Some(if self.ones >= ONES_SETTLE { size } else { base.min(size) });
+            return Reading::Closed;
+        }
+        let fell = self.last - size;
+        if facts.open > 1 && (fell >= 2 || (fell == 1 && facts.copy_due)) {
+            return Reading::OneClosed;
+        }
+        if self.new_early(facts) && excess >= 2 && excess < level + 2 && excess >= level - 1 {
+            return self.sign(facts, SignKind::Rhythm);
+        }
+        match excess - level {
+            _ if excess == 1 => Reading::Plain,
+            rise if STEP.contains(&rise) => self.sign(facts, SignKind::Step),
+            rise if rise > *STEP.end() => Reading::Noise,
+            _ => Reading::Plain,
+        }
+    }
+
+    /// All gaps have closed; `by_floor` if only the floor had shown them.
+    pub fn closed(&mut self, now: Time, by_floor: bool) {
+        self.ones = 0;
+        if by_floor {
+            self.floor_closings.push(now);
+            let close =
+                self.floor_closings.iter().filter(|t| now.since(*t) <= FLOOR_WINDOW).count();
+            if close == FLOOR_CLOSINGS {
+                self.floor_off_until = now + FLOOR_OFF;
+                self.recent.clear();
+            }
+        }
+    }
+
+    /// A gap was abandoned while others are `left`: its range stays until the sender prunes
+    /// it.
+    pub fn abandoned(&mut self, step: i32, left: usize) {
+        if left > 0 {
+            self.base = self.base.map(|base| base + step);
+            self.recent.clear();
+        } else {
+            self.abandoned_all();
+        }
+    }
+
+    /// No gap is followed any more: what the last reply showed is the new
+    /// usual, but one reply alone may have been something else.
+    pub fn abandoned_all(&mut self) {
+        self.ones = 0;
+        if self.since_gap == 0 {
+            self.unconfirmed = Some(self.last);
+        } else {
+            self.rebase(self.last);
+        }
+    }
+
+    /// What is now is the new usual.
+    pub fn rebase(&mut self, size: i32) {
+        self.ones = 0;
+        self.unconfirmed = None;
+        self.base = Some(size);
+        self.last = size;
+        self.recent.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(size: i32, open: usize) -> Facts {
+        Facts { size, open, explained: true, ..Facts::default() }
+    }
+
+    fn with_base(size: i32) -> Sizes {
+        let mut sizes = Sizes::new();
+        for _ in 0..3 {
+            assert_eq!(sizes.read(&facts(size, 0)), Reading::Plain);
+        }
+        sizes
+    }
+
+    fn is_gap(reading: Reading) -> bool {
+        matches!(reading, Reading::NewGap(_))
+    }
+
+    #[test]
+    fn two_bytes_more_is_a_gap_and_less_is_its_repair() {
+        let mut s = with_base(36);
+        let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
+        assert_eq!((sign.step, sign.excess, sign.kind), (2, 2, SignKind::Step));
+        assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(40, 1))), "a second gap");
+        assert_eq!(s.read(&facts(38, 2)), Reading::OneClosed);
+        assert_eq!(s.read(&facts(36, 1)), Reading::Closed);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+    }
+
+    #[test]
+    fn a_gap_closed_one_byte_up_counts_only_when_a_copy_explains_it() {
+        let mut s = with_base(36);
+        s.read(&facts(38, 0));
+        assert_eq!(s.read(&facts(37, 1)), Reading::Plain);
+        assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
+        assert_eq!(s.read(&Facts { copy_due: true, ..facts(37, 1) }), Reading::Closed);
+        assert_eq!(s.excess(36), 0, "the base was not raised");
+    }
+
+    #[test]
+    fn small_steps_move_the_base_but_late_replies_do_not() {
+        let mut s = with_base(36);
+        s.read(&Facts { explained: false, ..facts(37, 0) });
+        assert_eq!(s.excess(36), 0);
+        s.read(&facts(37, 0));
+        assert_eq!(s.excess(37), 0);
+        // One above the smallest of the recent sizes: one byte more is two above the floor.
+        let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
+        assert_eq!(sign.kind, SignKind::Floor);
+    }
+
+    #[test]
+    fn packets_of_the_clients_own_are_noise_until_confirmed() {
+        let mut s = with_base(36);
+        assert_eq!(s.read(&facts(80, 0)), Reading::Noise);
+        assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+        // With a gap open a small one is no repair.
+        s.read(&facts(38, 0));
+        assert_eq!(s.read(&facts(32, 1)), Reading::Noise);
+        assert_eq!(s.read(&facts(36, 1)), Reading::Closed);
+        // Twice in a row it is the new size of an acknowledgement.
+        assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
+        assert_eq!(s.read(&facts(32, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(34, 0))));
+    }
+
+    #[test]
+    fn an_oscillating_size_switches_the_floor_off() {
+        let mut s = with_base(36);
+        let mut marks = 0;
+        for n in 0..20 {
+            let now = Time::ZERO + n * 2 * MS;
+            s.read(&Facts { now, ..facts(36, 0) });
+            s.read(&Facts { now, ..facts(37, 0) });
+            if is_gap(s.read(&Facts { now, ..facts(38, 0) })) {
+                marks += 1;
+                s.closed(now, true);
+                s.rebase(37);
+            }
+            s.read(&Facts { now, ..facts(37, 0) });
+        }
+        assert_eq!(marks, FLOOR_CLOSINGS);
+    }
+
+    #[test]
+    fn what_was_given_up_is_part_of_the_base() {
+        let mut s = with_base(36);
+        s.read(&facts(38, 0));
+        s.read(&facts(38, 1));
+        s.abandoned(2, 0);
+        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(40, 0))));
+        // The sender prunes the old range.
+        s.rebase(40);
+        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+    }
+
+    #[test]
+    fn one_long_reply_that_was_given_up_does_not_hide_the_next_gap() {
+        let mut s = with_base(36);
+        assert!(is_gap(s.read(&facts(39, 0))), "a frame of the client's own, in truth");
+        s.abandoned(3, 0);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(38, 0))));
+        // If the next one is as long, that is what they look like now.
+        s.abandoned(2, 0);
+        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(40, 0))));
+    }
+
+    #[test]
+    fn gaps_between_two_answered_packets_were_there_before() {
+        let mut s = with_base(36);
+        let beat = Beat { adjacent: true, fast: true, count: 1, ..Beat::default() };
+        let adjacent = |size| Facts { beat, ..facts(size, 0) };
+        assert_eq!(s.read(&adjacent(38)), Reading::Upstream);
+        assert!(is_gap(s.read(&facts(40, 0))), "one more, and not adjacent");
+        s.rebase(36);
+        assert_eq!(s.read(&adjacent(39)), Reading::Upstream);
+        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+        assert!(is_gap(s.read(&facts(38, 0))), "39 was something else");
+    }
+
+    #[test]
+    fn a_decimating_client_marks_by_rhythm_once_a_gap() {
+        let mut s = with_base(33);
+        let beat = |trigger| Beat { trigger, count: 1, fast: true, early: true, ..Beat::default() };
+        let early = |trigger, size, open| Facts {
+            beat: beat(trigger),
+            counts_high: true,
+            ..facts(size, open)
+        };
+        let Reading::NewGap(sign) = s.read(&early(100, 34, 0)) else { panic!() };
+        assert_eq!(sign.kind, SignKind::Rhythm);
+        for trigger in 101..=103 {
+            assert_eq!(s.read(&early(trigger, 34, 1)), Reading::Plain);
+        }
+        assert_eq!(s.read(&early(110, 32, 1)), Reading::Closed);
+    }
+}

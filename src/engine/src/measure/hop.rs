@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What is known of a client's last hop, across its flows: the round trip
+//! that probes measured, queueing delay on it, and whether it loses packets.
+
+use crate::store::least::Least;
+use crate::store::recent::Recent;
+use crate::time::{MS, Nanos, SEC, Time};
+use crate::tunables::Tunables;
+
+/// Probes until a first estimate stands (chosen: the fewest whose median leaves out a stray).
+const FIRST_PROBES: u32 = 4;
+/// Time between them (chosen: all four within the client's first flights).
+const FIRST_PROBE_GAP: Nanos = 10 * MS;
+/// Probes without a reply after which a client counts as silent (chosen: three seconds' worth).
+const SILENT_AFTER: u32 = 12;
+/// Time between probes of a silent client (chosen: some clients never reply, and others wake
+/// up).
+const SILENT_PROBE_GAP: Nanos = 5 * SEC;
+/// Round trips longer than this are no hop's (chosen: a client that slept).
+const LONGEST: Nanos = SEC;
+/// Samples older than this do not describe the hop as it is now (chosen: as
+/// [`SILENT_PROBE_GAP`], so that a silent client has no sample).
+const SAMPLE_AGE: Nanos = 5 * SEC;
+/// The window of the smallest round trip (as BBR's window of the smallest round trip).
+const BASE_WINDOW: Nanos = 10 * SEC;
+/// The queue as it stands is the smallest of the samples of this long (chosen: two usual
+/// probes, so that one late reply is no queue).
+const STANDING_WINDOW: Nanos = 600 * MS;
+/// Once lossy, a hop needs this many times as many packets without a repair to be clean (chosen:
+/// a loss that was seen weighs more than none).
+const CLEAN_AGAIN: u64 = 4;
+
+/// What other flows of the client have shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HopState {
+    Clean,
+    New,
+    Lossy,
+    /// More than about 1.5 %.
+    VeryLossy,
+}
+
+/// Round trips of the latest probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ping {
+    pub smallest: Nanos,
+    pub median: Nanos,
+    /// How far a single one is from the median, usually.
+    pub spread: Nanos,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Hop {
+    tunables: Tunables,
+    /// Flows in the table that are this client's.
+    pub flows: u32,
+    samples: Recent<(Time, Nanos), 8>,
+    /// What the samples amounted to when the last one came.
+    ping: Ping,
+    base: Least<BASE_WINDOW>,
+    probes: u32,
+    unanswered: u32,
+    last_probe: Option<Time>,
+    last_repair: Option<Time>,
+    very_lossy: bool,
+    packets_since_repair: u64,
+}
+
+impl Hop {
+    pub fn new(now: Time, tunables: Tunables) -> Hop {
+        Hop {
+            tunables,
+            flows: 0,
+            samples: Recent::new(),
+            ping: Ping::default(),
+            base: Least::new(now),
+            probes: 0,
+            unanswered: 0,
+            last_probe: None,
+            last_repair: None,
+            very_lossy: false,
+            packets_since_repair: 0,
+        }
+    }
+
+    /// Whether a probe should be sent now; `loss` if one was just inferred.
+    pub fn wants_probe(&mut self, now: Time, loss: bool) -> bool {
+        let gap = if self.unanswered >= SILENT_AFTER {
+            SILENT_PROBE_GAP
+        } else if self.probes < FIRST_PROBES {
+            FIRST_PROBE_GAP
+        } else if loss {
+            self.tunables.probe_gap_after_loss()
+        } else {
+            self.tunables.probe_gap()
+        };
+        if self.last_probe.is_some_and(|last| now.since(last) < gap) {
+            return false;
+        }
+        self.last_probe = Some(now);
+        self.probes = self.probes.saturating_add(1);
+        self.unanswered = self.unanswered.saturating_add(1);
+        true
+    }
+
+    pub fn probed(&mut self, now: Time, rtt: Nanos) {
+        if rtt <= 0 || rtt > LONGEST {
+            return;
+        }
+        self.unanswered = 0;
+        self.samples.push((now, rtt));
+        self.base.push(now, rtt);
+        let mut fresh = Recent::<Nanos, 8>::new();
+        self.fresh(now, SAMPLE_AGE).for_each(|rtt| fresh.push(rtt));
+        let quantile = |quarters| fresh.quantile(quarters, 4).unwrap_or(rtt);
+        self.ping = Ping {
+            smallest: fresh.min().unwrap_or(rtt),
+            median: quantile(2),
+            // Half the distance of the quartiles, which one stray does not move.
+            spread: (quantile(3) - quantile(1)) / 2,
+        };
+    }
+
+    fn fresh(&self, now: Time, age: Nanos) -> impl Iterator<Item = Nanos> + '_ {
+        self.samples.iter().filter(move |(at, _)| now.since(*at) <= age).map(|(_, rtt)| rtt)
+    }
+
+    /// What the latest probes measured.
+    pub fn ping(&self, now: Time) -> Option<Ping> {
+        let (last, _) = self.samples.last()?;
+        (now.since(last) <= SAMPLE_AGE).then_some(self.ping)
+    }
+
+    /// Queueing delay on the hop as it stands: the smallest recent round trip
+    /// above the smallest of the last ten seconds.
+    pub fn queueing(&self, now: Time) -> Nanos {
+        let standing = self.fresh(now, STANDING_WINDOW).min();
+        standing.zip(self.base()).map_or(0, |(standing, base)| (standing - base).max(0))
+    }
+
+    /// The round trip of the unloaded hop, as far as it was seen.
+    pub fn base(&self) -> Option<Nanos> {
+        self.base.get()
+    }
+
+    pub fn forwarded(&mut self) {
+        self.packets_since_repair = self.packets_since_repair.saturating_add(1);
+    }
+
+    /// A copy was seen to repair a gap; `very_lossy` is what the flow makes of the hop.
+    pub fn repaired(&mut self, now: Time, very_lossy: bool) {
+        self.last_repair = Some(now);
+        self.very_lossy = very_lossy;
+        self.packets_since_repair = 0;
+    }
+
+    pub fn state(&self, now: Time) -> HopState {
+        let clean = self.tunables.clean_packets();
+        match self.last_repair {
+            Some(at)
+                if now.since(at) < self.tunables.lossy_memory()
+                    && self.packets_since_repair < CLEAN_AGAIN * clean =>
+            {
+                if self.very_lossy {
+                    HopState::VeryLossy
+                } else {
+                    HopState::Lossy
+                }
+            }
+            _ if self.packets_since_repair >= clean => HopState::Clean,
+            _ => HopState::New,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn probes_are_frequent_first_and_rare_for_silent_clients() {
+        let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+        let sent: alloc::vec::Vec<u64> =
+            (0..60_000).filter(|ms| hop.wants_probe(at(*ms), false)).collect();
+        assert_eq!(&sent[..6], [0, 10, 20, 30, 280, 530]);
+        assert_eq!(sent[13] - sent[12], 5000);
+        hop.probed(at(60_000), 2 * MS);
+        assert!(hop.wants_probe(at(60_000), false));
+        assert!(!hop.wants_probe(at(60_040), true));
+        assert!(hop.wants_probe(at(60_060), true), "after a loss");
+    }
+
+    #[test]
+    fn queueing_is_what_stands_above_the_smallest() {
+        let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+        for ms in 0..10u64 {
+            hop.probed(at(ms * 250), 2 * MS);
+        }
+        assert_eq!(hop.queueing(at(2500)), 0);
+        hop.probed(at(2600), 30 * MS);
+        assert_eq!(hop.queueing(at(2700)), 0, "one late reply is no queue");
+        for ms in 11..15u64 {
+            hop.probed(at(ms * 250), 30 * MS);
+        }
+        assert_eq!(hop.queueing(at(3600)), 28 * MS);
+        assert_eq!(hop.queueing(at(9000)), 0, "old samples say nothing");
+        assert_eq!(hop.ping(at(9000)), None);
+        assert_eq!(hop.base(), Some(2 * MS));
+    }
+
+    #[test]
+    fn remembers_what_the_hop_has_shown() {
+        let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+        assert_eq!(hop.state(at(0)), HopState::New);
+        for _ in 0..Tunables::DEFAULT.clean_packets() {
+            hop.forwarded();
+        }
+        assert_eq!(hop.state(at(1)), HopState::Clean);
+        hop.repaired(at(2), false);
+        assert_eq!(hop.state(at(3)), HopState::Lossy);
+        hop.repaired(at(4), true);
+        assert_eq!(hop.state(at(5)), HopState::VeryLossy);
+        assert_eq!(hop.state(at(200_000)), HopState::New);
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What is measured of the way: round trips, queues, and who is congested.
+
+pub(crate) mod bottleneck;
+pub(crate) mod guard;
+pub(crate) mod hop;
+pub(crate) mod margin;
+pub(crate) mod rtt;
+pub(crate) mod uplink;

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Round-trip time of the last hop as one flow's replies show it.
+//!
+//! Everything else stands on this figure: it says which forwarded packet a
+//! reply acknowledges. Tracking the nearest packet alone locks onto the true value
+//! plus a few packet spacings, so the estimate is kept near what a probe from
+//! the router measures. For clients that reply to no probe there are the start
+//! of a burst, and the time from a copy to the reply that shows that it arrived.
+
+use crate::measure::hop::Ping;
+use crate::measure::margin::Margin;
+use crate::store::recent::Recent;
+use crate::time::{MS, Nanos, SEC, Time, US};
+use crate::tunables::Tunables;
+
+/// A reply that is off by more than this share of the round trip is not that packet's
+/// (chosen: about a third, so that a hop of 1 ms does not take in the packets around it).
+const AIM_PERCENT: Nanos = 35;
+/// ... but this much is always allowed (chosen: below it schedulers decide, not the hop).
+const AIM_LEAST: Nanos = 100 * US;
+/// A reply that comes sooner was triggered by an earlier packet than the one just sent
+/// (chosen: below what an unloaded Wi-Fi hop and a client's stack take together).
+const SHORTEST_SAMPLE: Nanos = 500 * US;
+/// A reply that comes later has waited for a timer (chosen: about three times the default
+/// max_ack_delay, RFC 9000, section 18.2).
+const LONGEST_SAMPLE: Nanos = 80 * MS;
+/// From the round trip of an echo to that of a QUIC reply (chosen: the client's kernel
+/// replies to the one, its application has to run for the other).
+const CLIENT_LATENCY: Nanos = 250 * US;
+/// Samples from repairs older than this do not outrank those of bursts (chosen: within a few
+/// seconds somebody with a phone is in another room).
+const REPAIR_SAMPLE_AGE: Nanos = 3 * SEC;
+/// Samples from repairs before their median counts (chosen: the fewest of which one may be
+/// wrong).
+const REPAIR_SAMPLES: usize = 3;
+/// A burst after a pause this long may meet the acknowledgement of the packet before it,
+/// delayed by the default max_ack_delay of 25 ms (RFC 9000, section 18.2), give or take 2 ms
+/// for timers.
+const DELAYED_ACK: core::ops::RangeInclusive<Nanos> = 23 * MS..=27 * MS;
+/// Once a reply has come this much after the last packet, none is delayed any more (chosen:
+/// a little less than the default max_ack_delay).
+const ACK_WAS_DELAYED: Nanos = 20 * MS;
+/// A burst begins when nothing was sent for the handshake's round trip and this much more
+/// (chosen: replies to what went before have come by then) ...
+const BURST_PAUSE: Nanos = 2 * MS;
+/// ... and for no less than this (chosen: packets of one burst are rarely further apart).
+const BURST_PAUSE_LEAST: Nanos = 6 * MS;
+/// The handshake's round trip includes cryptography, so none is longer than this share of
+/// it and [`HANDSHAKE_SLACK`] (chosen: room for the hop's own jitter).
+const HANDSHAKE_PERCENT: Nanos = 120;
+const HANDSHAKE_SLACK: Nanos = 500 * US;
+/// Samples replace an estimate from which they differ by more than a fixed time and a
+/// percentage (chosen: a burst may meet a busy client, a copy is nearly alone).
+const BURST_DIFFERS: (Nanos, Nanos) = (400 * US, 25);
+const REPAIR_DIFFERS: (Nanos, Nanos) = (300 * US, 15);
+/// Samples of bursts belong together if they are no further apart than this and a tenth of
+/// the smaller one (chosen: like [`Margin::Near`], from which no deviation is known yet) ...
+const CLUSTER_GAP: Nanos = 300 * US;
+/// ... and all of them lie within this percentage of the smallest one and the time beside it.
+const CLUSTER_WIDTH: (Nanos, Nanos) = (200 * US, 135);
+/// What one reply moves the estimate and its deviation by, in percent (chosen: slower than
+/// the eighth and the quarter of RFC 9002, section 5.3, because most replies may belong to
+/// another packet than the nearest).
+const TRACK_PERCENT: Nanos = 3;
+const TRACK_DEVIATION_PERCENT: Nanos = 5;
+/// What a repair moves both by, one part in this many (RFC 9002, section 5.3).
+const REPAIR_PART: Nanos = 8;
+/// A new estimate deviates by no more than one part in this many of it (chosen: what the old
+/// one deviated by says little about the new one).
+const NEW_DEVIATION_PART: Nanos = 10;
+/// The deviation assumed after the handshake, one part in this many of its round trip (chosen:
+/// half of [`NEW_DEVIATION_PART`], as nothing was seen to vary yet).
+const FIRST_DEVIATION_PART: Nanos = 20;
+
+#[derive(Clone, Debug)]
+pub(crate) struct LocalRtt {
+    tunables: Tunables,
+    rtt: Nanos,
+    /// Of replies from when the reply to the nearest packet was due. Where packets come closer
+    /// together than the hop's delay varies this is too small.
+    deviation: Nanos,
+    /// How far probes are from their median.
+    spread: Nanos,
+    /// First server packet to the next client packet; includes TLS work, so it
+    /// is an upper bound.
+    handshake: Nanos,
+    awaiting_handshake: Option<Time>,
+    burst_start: Option<Time>,
+    bursts: Recent<Nanos, 16>,
+    repairs: Recent<Nanos, 5>,
+    last_repair: Time,
+    probed: bool,
+}
+
+impl LocalRtt {
+    pub fn new(tunables: Tunables) -> LocalRtt {
+        LocalRtt {
+            tunables,
+            rtt: 0,
+            deviation: 0,
+            spread: 0,
+            handshake: 0,
+            awaiting_handshake: None,
+            burst_start: None,
+            bursts: Recent::new(),
+            repairs: Recent::new(),
+            last_repair: Time::ZERO,
+            probed: false,
+        }
+    }
+
+    /// The estimate; 0 while there is none.
+    pub fn get(&self) -> Nanos {
+        self.rtt
+    }
+
+    pub fn known(&self) -> bool {
+        self.rtt > 0
+    }
+
+    /// Mean deviation of replies from the estimate.
+    pub fn deviation(&self) -> Nanos {
+        self.deviation.max(self.spread)
+    }
+
+    /// Whether replies keep so close to the estimate that they name their
+    /// packet.
+    pub fn sharp(&self) -> bool {
+        self.deviation() < self.tunables.sharp_deviation()
+    }
+
+    /// How far from the moment at which it is due a reply may come.
+    pub fn within(&self, margin: Margin) -> Nanos {
+        margin.at(self.deviation(), self.tunables)
+    }
+
+    /// How close to a packet's time a reply has to come to be that packet's. On a short hop
+    /// this is no more than a share of the round trip.
+    pub fn aim(&self) -> Nanos {
+        self.within(Margin::Near).min(self.rtt * AIM_PERCENT / 100 + AIM_LEAST)
+    }
+
+    /// Probes bound the estimate and tell how the hop's delay varies.
+    pub fn bound(&mut self, ping: Ping) {
+        let Ping { smallest, median, spread } = ping;
+        self.probed = true;
+        self.spread = spread;
+        let upper = median + Margin::Probed.at(spread, self.tunables);
+        if self.rtt < smallest || self.rtt > upper {
+            self.believe(median + CLIENT_LATENCY);
+        }
+    }
+
+    /// No round trip of the hop alone is longer.
+    fn handshake_bound(&self) -> Nanos {
+        self.handshake * HANDSHAKE_PERCENT / 100
+    }
+
+    /// Whether a value differs from the estimate by more than a time and a percentage.
+    fn differs(&self, value: Nanos, (time, percent): (Nanos, Nanos)) -> bool {
+        (value - self.rtt).abs() > time + self.rtt.min(value) * percent / 100
+    }
+
+    /// Replaces the estimate.
+    fn believe(&mut self, estimate: Nanos) {
+        self.rtt = estimate;
+        self.deviation = self.deviation.min(estimate / NEW_DEVIATION_PART);
+    }
+
+    /// Keeps the estimate near a round trip that is known well.
+    pub fn near(&mut self, rtt: Nanos) {
+        let slack = CLIENT_LATENCY;
+        let near = self.rtt.clamp(rtt - slack, rtt + slack);
+        if near != self.rtt {
+            self.rtt = near;
+            self.deviation = self.deviation.min(slack);
+        }
+    }
+
+    /// A packet is on its way to the client. `last_down` and `last_up` are the
+    /// times of the packets before it.
+    pub fn sent(&mut self, now: Time, last_down: Option<Time>, last_up: Option<Time>) {
+        if self.handshake == 0 {
+            self.awaiting_handshake.get_or_insert(now);
+            return;
+        }
+        let Some(last_down) = last_down else { return };
+        let idle = now.since(last_down);
+        let bound = self.handshake_bound();
+        let quiet = idle >= (bound + BURST_PAUSE).max(BURST_PAUSE_LEAST);
+        let replied = last_up.is_some_and(|up| up.since(last_down) >= ACK_WAS_DELAYED);
+        let may_meet = *DELAYED_ACK.start()..=*DELAYED_ACK.end() + bound;
+        let delayed_ack = may_meet.contains(&idle) && !replied;
+        if quiet && !delayed_ack {
+            self.burst_start = Some(now);
+        }
+    }
+
+    /// A reply during the handshake.
+    pub fn handshake_reply(&mut self, now: Time) {
+        if let Some(sent) = self.awaiting_handshake.take() {
+            self.handshake = now.since(sent).max(1);
+            if self.rtt == 0 {
+                self.rtt = self.handshake;
+                self.deviation = self.rtt / FIRST_DEVIATION_PART;
+            }
+        }
+    }
+
+    /// Any reply: the first one after the start of a burst is a sample.
+    /// `decimating` clients reply to the tenth packet, so it tells nothing.
+    pub fn burst_reply(&mut self, now: Time, decimating: bool) {
+        let Some(start) = self.burst_start.take() else { return };
+        let sample = now.since(start);
+        if self.probed
+            || decimating
+            || self.rtt == 0
+            || !(SHORTEST_SAMPLE..LONGEST_SAMPLE).contains(&sample)
+        {
+            return;
+        }
+        self.bursts.push(sample);
+        if self.repairs.len() >= REPAIR_SAMPLES && now.since(self.last_repair) < REPAIR_SAMPLE_AGE {
+            return;
+        }
+        if let Some(estimate) = lowest_cluster(&self.bursts)
+            && estimate <= self.handshake_bound() + HANDSHAKE_SLACK
+            && self.differs(estimate, BURST_DIFFERS)
+        {
+            self.believe(estimate);
+        }
+    }
+
+    /// A reply came `error` later than the reply to the nearest packet was due.
+    pub fn track(&mut self, error: Nanos) {
+        if self.rtt > 0 && error.abs() < self.rtt * AIM_PERCENT / 100 {
+            self.rtt += error * TRACK_PERCENT / 100;
+            self.deviation += (error.abs() - self.deviation) * TRACK_DEVIATION_PERCENT / 100;
+        }
+    }
+
+    /// A single gap has closed `sample` after its one copy was sent.
+    pub fn repaired(&mut self, now: Time, sample: Nanos, certain: bool) {
+        if !self.probed && certain && sample > SHORTEST_SAMPLE {
+            self.repairs.push(sample);
+            self.last_repair = now;
+            let enough = self.repairs.len() >= REPAIR_SAMPLES;
+            if let Some(median) = self.repairs.quantile(1, 2).filter(|_| enough)
+                && self.differs(median, REPAIR_DIFFERS)
+            {
+                self.believe(median);
+            }
+        }
+        if sample > self.rtt / 2 && sample < 2 * self.rtt {
+            let error = sample - self.rtt;
+            self.rtt += error / REPAIR_PART;
+            self.deviation += (error.abs() - self.deviation) / REPAIR_PART;
+        }
+    }
+}
+
+/// The median of the lowest group of samples that lie close together; single
+/// low ones are replies to earlier packets.
+fn lowest_cluster(samples: &Recent<Nanos, 16>) -> Option<Nanos> {
+    let mut sorted = [0; 16];
+    let mut len = 0;
+    for sample in samples.iter() {
+        sorted[len] = sample;
+        len += 1;
+    }
+    let sorted = &mut sorted[..len];
+    sorted.sort_unstable();
+    let start = sorted.windows(2).position(|w| w[1] - w[0] <= CLUSTER_GAP + w[0] / 10)?;
+    let low = &sorted[start..];
+    let width = low[0] * CLUSTER_WIDTH.1 / 100 + CLUSTER_WIDTH.0;
+    let cluster = low.iter().take_while(|s| **s <= width).count();
+    Some(low[cluster / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> Time {
+        Time::from_nanos(us * 1000)
+    }
+
+    fn after_handshake(us: u64) -> LocalRtt {
+        let mut rtt = LocalRtt::new(Tunables::DEFAULT);
+        rtt.sent(at(0), None, None);
+        rtt.handshake_reply(at(us));
+        rtt
+    }
+
+    #[test]
+    fn the_probe_bounds_the_estimate() {
+        let mut rtt = after_handshake(13_000);
+        assert_eq!(rtt.get(), 13 * MS);
+        rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
+        assert_eq!(rtt.get(), 2250 * US);
+        for _ in 0..200 {
+            rtt.track(700 * US);
+            rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
+        }
+        assert!(rtt.get() < 2900 * US, "an alias one spacing high is refused");
+    }
+
+    #[test]
+    fn bursts_correct_a_handshake_that_took_long() {
+        let mut rtt = after_handshake(7_000);
+        for n in 0..4u64 {
+            let start = 1_000_000 + n * 100_000;
+            rtt.sent(at(start), Some(at(start - 60_000)), Some(at(start - 30_000)));
+            rtt.burst_reply(at(start + 2_300 + n * 20), false);
+        }
+        assert!((rtt.get() - 2_330 * US).abs() < 50 * US, "{}", rtt.get());
+    }
+
+    #[test]
+    fn repairs_outrank_bursts_without_a_probe() {
+        let mut rtt = after_handshake(7_000);
+        for n in 0..3 {
+            rtt.repaired(at(n * 1000), 2_400 * US, true);
+        }
+        assert!((rtt.get() - 2_400 * US).abs() < 10 * US);
+    }
+
+    #[test]
+    fn tracks_slowly_and_ignores_what_is_far() {
+        let mut rtt = after_handshake(2_000);
+        rtt.track(1_500 * US);
+        assert_eq!(rtt.get(), 2 * MS);
+        rtt.track(100 * US);
+        assert_eq!(rtt.get(), 2_003 * US);
+    }
+}

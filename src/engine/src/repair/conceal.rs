@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Holding the replies that would show the sender a gap while it is being repaired.
+//!
+//! Order decides: when the gap has closed, the reply that shows it goes first
+//! and the held ones after it. The sender takes the first for news and finds
+//! nothing new in the others (RFC 9000, section 13.2: ranges only ever add
+//! up), so it never counts the packet as lost.
+
+use alloc::vec::Vec;
+
+use crate::api::Handle;
+use crate::time::{Nanos, SEC, Time};
+use crate::tunables::Tunables;
+
+/// Client packets held for one flow at a time (chosen: 100 ms of a reply for every second packet
+/// of 50 Mbit/s).
+const MAX_HELD: usize = 256;
+/// On a proven hop any reply is worth waiting for: no shorter wait than this ends an episode
+/// (chosen: longer than any other limit of one).
+const ANY_REPLY: Nanos = SEC;
+
+/// A receiver's datagram with this much payload carries data of its own: an
+/// acknowledgement of 64 ranges, which is the most that common stacks report,
+/// has less than 250 bytes.
+const OWN_DATA: usize = 300;
+
+/// Whether a datagram with this much payload carries data of the receiver's own, which does
+/// not wait for a repair.
+pub(crate) fn is_own_data(payload: usize) -> bool {
+    payload >= OWN_DATA
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Conceal {
+    tunables: Tunables,
+    held: Vec<Handle>,
+    since: Time,
+    /// The episode is over by then whatever happens.
+    latest: Time,
+    deadline: Option<Time>,
+    /// The next reply ends the episode.
+    ending: bool,
+    /// A packet with data of the client's own is among the held.
+    own_data: bool,
+}
+
+/// Until when a reply may come that is worth waiting for. On a hop that is known to lose
+/// packets (`proven`) that is any, for it may acknowledge a copy late; on another one only what
+/// acknowledges the newest packet or copy within `in_time`.
+pub(crate) fn last_reply_due(
+    now: Time,
+    proven: bool,
+    newest: Option<Time>,
+    in_time: Nanos,
+) -> Time {
+    if proven { now + ANY_REPLY } else { newest.unwrap_or(now) + in_time }
+}
+
+/// How an episode went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Episode {
+    pub packets: u32,
+    pub held: Nanos,
+}
+
+impl Conceal {
+    pub fn new(tunables: Tunables) -> Conceal {
+        Conceal {
+            tunables,
+            held: Vec::new(),
+            since: Time::ZERO,
+            latest: Time::ZERO,
+            deadline: None,
+            ending: false,
+            own_data: false,
+        }
+    }
+
+    pub fn active(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    pub fn ending(&self) -> bool {
+        self.ending
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Begins an episode or lets one go on until `until`, never longer than
+    /// `cap` after its beginning. True if it begins.
+    pub fn extend(&mut self, now: Time, until: Time, cap: Nanos) -> bool {
+        let begins = !self.active();
+        if begins {
+            self.since = now;
+            self.own_data = false;
+        }
+        self.ending = false;
+        self.latest = self.since + cap;
+        self.deadline = Some(self.deadline.map_or(until, |d| d.max(until)).min(self.latest));
+        begins
+    }
+
+    /// Holds a packet; false if there is no room for it.
+    pub fn hold(&mut self, handle: Handle) -> bool {
+        if self.held.len() >= MAX_HELD {
+            return false;
+        }
+        if self.held.capacity() == 0 {
+            // One allocation in a flow's life.
+            self.held.reserve_exact(MAX_HELD);
+        }
+        self.held.push(handle);
+        true
+    }
+
+    /// Notes that a packet with data of the client's own is held; true if it is
+    /// the first of the episode.
+    pub fn first_own_data(&mut self) -> bool {
+        !core::mem::replace(&mut self.own_data, true)
+    }
+
+    /// Nothing more to wait for but one last reply: it comes at its own time,
+    /// which keeps the sender's samples of the rate true. `last_due` is when the
+    /// last one that packets on the hop can cause is due: after it there is none.
+    pub fn end_with_next_reply(&mut self, now: Time, last_due: Time) {
+        if self.active() {
+            self.ending = true;
+            let wait = self.tunables.last_reply_wait();
+            self.deadline = Some(self.latest.min(now + wait).min(last_due.max(now)));
+        }
+    }
+
+    /// Ends the episode: everything held, in the order it is to go. `overtaken`
+    /// if the packet in hand goes first; otherwise the newest held one does.
+    pub fn release(&mut self, now: Time, overtaken: bool, mut out: impl FnMut(Handle)) -> Episode {
+        let episode = Episode { packets: self.held.len() as u32, held: now.since(self.since) };
+        if !overtaken && let Some(newest) = self.held.pop() {
+            out(newest);
+        }
+        self.held.drain(..).for_each(out);
+        self.deadline = None;
+        self.ending = false;
+        episode
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MS;
+
+    fn released(conceal: &mut Conceal, overtaken: bool) -> Vec<u32> {
+        let mut order = Vec::new();
+        conceal.release(Time::ZERO, overtaken, |h| order.push(h.0));
+        order
+    }
+
+    #[test]
+    fn the_newest_goes_first() {
+        let mut c = Conceal::new(Tunables::DEFAULT);
+        for n in 1..=4 {
+            assert!(c.hold(Handle(n)));
+        }
+        assert_eq!(released(&mut c, false), [4, 1, 2, 3]);
+        (1..=3).for_each(|n| assert!(c.hold(Handle(n))));
+        assert_eq!(released(&mut c, true), [1, 2, 3], "the packet in hand goes before them");
+        assert_eq!(released(&mut c, false), []);
+    }
+
+    #[test]
+    fn an_episode_has_an_end() {
+        let mut c = Conceal::new(Tunables::DEFAULT);
+        let at = |ms| Time::ZERO + ms * MS;
+        assert!(c.extend(at(0), at(8), 60 * MS));
+        assert!(!c.extend(at(5), at(20), 60 * MS));
+        assert_eq!(c.deadline(), Some(at(20)));
+        assert!(!c.extend(at(19), at(90), 60 * MS));
+        assert_eq!(c.deadline(), Some(at(60)), "the cap counts from the first");
+        c.end_with_next_reply(at(30), at(90));
+        assert_eq!((c.ending(), c.deadline()), (true, Some(at(35))));
+        c.end_with_next_reply(at(58), at(90));
+        assert_eq!(c.deadline(), Some(at(60)));
+        c.end_with_next_reply(at(40), at(42));
+        assert_eq!(c.deadline(), Some(at(42)), "no later reply is to come");
+        c.end_with_next_reply(at(40), at(20));
+        assert_eq!(c.deadline(), Some(at(40)));
+    }
+
+    #[test]
+    fn the_longest_acknowledgement_is_no_data() {
+        assert!(!is_own_data(250) && is_own_data(1200));
+    }
+
+    #[test]
+    fn where_packets_are_lost_any_reply_is_waited_for() {
+        let at = |ms| Time::ZERO + ms * MS;
+        assert_eq!(last_reply_due(at(10), true, Some(at(5)), 3 * MS), at(1010));
+        assert_eq!(last_reply_due(at(10), false, Some(at(5)), 3 * MS), at(8));
+        assert_eq!(last_reply_due(at(10), false, None, 3 * MS), at(13));
+    }
+
+    #[test]
+    fn only_so_many_are_held() {
+        let mut c = Conceal::new(Tunables::DEFAULT);
+        assert_eq!((0..1000).filter(|n| c.hold(Handle(*n))).count(), MAX_HELD);
+    }
+}

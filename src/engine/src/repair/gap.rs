@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! One gap that is being repaired.
+
+use arrayvec::ArrayVec;
+
+use crate::infer::sign::{GapSign, SignKind};
+use crate::store::cache::{Cache, Id};
+use crate::time::{Nanos, Time};
+
+/// Packets acknowledged beyond one that is missing before a sender takes it for lost (RFC 9002,
+/// section 6.1.1: kPacketThreshold).
+pub(crate) const PACKET_THRESHOLD: u64 = 3;
+
+/// Packets added at a time to a run of losses that turns out to be longer (chosen: the usual
+/// width of an attempt).
+const RUN_STEP: usize = 3;
+
+/// Packets named for the second attempt (chosen: the usual width of an attempt).
+pub(crate) const NAMES: usize = 3;
+
+/// Packets lost one after the other.
+pub(crate) type Run = ArrayVec<Id, RUN_STEP>;
+
+/// A gap that is being repaired.
+#[derive(Clone, Debug)]
+pub(crate) struct Gap {
+    pub opened: Time,
+    /// Number of the packet most likely lost; 0 if none is likely.
+    pub missing: u64,
+    /// The earliest packet sent again as part of one run of losses.
+    pub edge: Option<Id>,
+    /// How often the run turned out to be longer.
+    pub extended: u32,
+    /// The likeliest packets, for a second try.
+    pub names: ArrayVec<Id, NAMES>,
+    pub attempts: u32,
+    /// When the reply to the last attempt is overdue.
+    pub overdue: Time,
+    pub last_attempt: Time,
+    pub sign: GapSign,
+    /// Attempts to be made in all.
+    pub attempts_allowed: u32,
+    /// Time to wait for the reply to an attempt.
+    pub span: Nanos,
+}
+
+impl Gap {
+    /// One more attempt goes out.
+    pub fn tried(&mut self, now: Time) {
+        self.attempts += 1;
+        self.sent(now);
+    }
+
+    fn sent(&mut self, now: Time) {
+        self.last_attempt = now;
+        self.overdue = now + self.span;
+    }
+
+    /// Whether the next attempt is for what was named at first, and not for all that it
+    /// can be: the name is nearly sure.
+    pub fn goes_by_name(&self, sharp: bool) -> bool {
+        self.attempts == 1 && (sharp || self.sign.kind == SignKind::Rhythm)
+    }
+
+    /// Whether the gap may still turn out to be a longer run of losses, which it may do `most`
+    /// times.
+    pub fn may_lengthen(&self, most: u32) -> bool {
+        self.extended < most
+    }
+
+    /// The run of losses is longer: gives the packets before it that go out now, no more than
+    /// `copies`.
+    pub fn lengthen(&mut self, now: Time, cache: &Cache, copies: usize) -> Run {
+        let mut run = Run::new();
+        let mut edge = self.edge;
+        for _ in 0..copies.min(RUN_STEP) {
+            edge = edge.and_then(|id| cache.before(id));
+            run.extend(edge);
+        }
+        if !run.is_empty() {
+            self.edge = edge;
+            self.extended += 1;
+            self.sent(now);
+        }
+        run
+    }
+
+    /// Whether another attempt is left.
+    pub fn attempts_left(&self) -> bool {
+        self.attempts < self.attempts_allowed
+    }
+
+    /// Whether the sender cannot yet take the packet for lost from a reply that `trigger`
+    /// caused, and the gap should be closed within `patience`.
+    pub fn harmless(&self, trigger: u64, patience: Nanos) -> bool {
+        trigger < self.missing + PACKET_THRESHOLD && self.span <= patience
+    }
+
+    /// For how long attempts can go on from now.
+    pub fn patience(&self) -> Nanos {
+        let left = self.attempts_allowed.saturating_sub(self.attempts);
+        self.span.saturating_mul(Nanos::from(left) + 1)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::time::MS;
+
+    /// A gap at this packet, for which this many of three attempts were made.
+    pub(crate) fn gap(missing: u64, attempts: u32) -> Gap {
+        let kind = SignKind::Step;
+        Gap {
+            opened: Time::ZERO,
+            missing,
+            edge: None,
+            extended: 0,
+            names: ArrayVec::new(),
+            attempts,
+            overdue: Time::ZERO + 4 * MS,
+            last_attempt: Time::ZERO,
+            sign: GapSign { step: 2, excess: 2, kind },
+            attempts_allowed: 3,
+            span: 4 * MS,
+        }
+    }
+
+    #[test]
+    fn two_packets_beyond_a_gap_do_no_harm() {
+        assert!(gap(10, 1).harmless(12, 4 * MS));
+        assert!(!gap(10, 1).harmless(13, 4 * MS), "the packet threshold");
+        assert!(!gap(10, 1).harmless(12, 3 * MS), "its repair takes too long");
+    }
+
+    #[test]
+    fn a_run_goes_on_before_its_edge() {
+        let mut cache = Cache::new(1 << 20);
+        let mut ids: ArrayVec<Id, 8> = ArrayVec::new();
+        for n in 1..=8 {
+            ids.extend(cache.push(Time::ZERO, n, ids.last().copied(), &[0; 100]));
+        }
+        let mut run = Gap { edge: Some(ids[6]), ..gap(7, 1) };
+        let now = Time::ZERO + MS;
+        assert_eq!(run.lengthen(now, &cache, 9)[..], [ids[5], ids[4], ids[3]]);
+        assert_eq!((run.edge, run.extended, run.overdue), (Some(ids[3]), 1, now + 4 * MS));
+        assert_eq!(run.lengthen(now, &cache, 1)[..], [ids[2]]);
+        assert!(run.lengthen(now, &cache, 0).is_empty() && run.extended == 2);
+        assert_eq!(run.lengthen(now, &cache, 3)[..], [ids[1], ids[0]]);
+        assert!(run.may_lengthen(4) && !run.may_lengthen(3));
+    }
+
+    #[test]
+    fn the_second_attempt_is_for_the_same_packets_if_their_name_is_nearly_sure() {
+        let mut gap = gap(10, 1);
+        assert!(gap.goes_by_name(true) && !gap.goes_by_name(false));
+        gap.tried(Time::ZERO + MS);
+        assert!(!gap.goes_by_name(true) && gap.attempts_left());
+        assert_eq!((gap.overdue, gap.patience()), (Time::ZERO + 5 * MS, 8 * MS));
+        gap.tried(Time::ZERO + MS);
+        assert!(!gap.attempts_left());
+    }
+}

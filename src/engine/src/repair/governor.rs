@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Keeps the repair from doing harm where it does not work.
+//!
+//! Two rules stand side by side and must not share what they learn:
+//! the *governor* looks at what came of the last attempts and stops holding
+//! while hardly any of them closes a gap; the *storm* rule sees many losses in a row
+//! that no copy repairs, which is what a queue overflowing before the router looks
+//! like, and steps aside at once and briefly.
+
+use crate::infer::sign::SignKind;
+use crate::store::recent::Recent;
+use crate::time::{MS, Nanos, SEC, Time};
+use crate::tunables::Tunables;
+
+/// Outcomes older than this say nothing about the next attempt (chosen: the hop has changed by
+/// then).
+const OUTCOME_AGE: Nanos = SEC;
+/// Outcomes that are looked at (chosen: those of one bad second).
+const OUTCOMES: usize = 8;
+/// With this many outcomes it takes one repair to go on holding, with all of them two (chosen:
+/// what one failure costs is a quarter of what a repair gains).
+const OUTCOMES_TELL: u32 = 6;
+/// Abandoned gaps that make a storm (chosen: as many as RFC 9002's packet threshold, and one).
+const STORM_LOSSES: usize = 4;
+/// Two size steps this close together are a sign that a storm goes on (chosen: a full queue
+/// drops several packets in a row) ...
+const STORM_STEP_GAP: Nanos = 15 * MS;
+/// ... for this long (chosen: about a round trip).
+const STORM_PROLONGED: Nanos = 50 * MS;
+/// A reply this much above the usual size shows one more gap: two fields of one byte each (RFC
+/// 9000, section 19.3.1).
+const ONE_MORE_RANGE: i32 = 2;
+/// Certainty, in the 256ths in which worth and hope are counted.
+const CERTAIN: u16 = 256;
+/// A repair takes worth and hope nearer to certainty by one part in this many, and a failure
+/// worth to nothing (chosen: two failures from the start make a sign weak).
+const OUTCOME_PART: u16 = 4;
+/// A failure takes hope nearer to nothing by one part in this many (chosen: slower than a repair,
+/// so that a flow with one repair in ten keeps hope).
+const FAILURE_PART: u16 = 16;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Governor {
+    tunables: Tunables,
+    outcomes: Recent<(Time, bool), OUTCOMES>,
+    abandoned: Recent<Time, STORM_LOSSES>,
+    storm_until: Time,
+    last_storm_step: Time,
+    /// How often each kind of sign was followed by a repair, in 256ths.
+    worth: [u16; SignKind::COUNT],
+    last_tried: [Time; SignKind::COUNT],
+    /// How often attempts closed a gap over the last few dozen, in 256ths.
+    hope: u16,
+    /// Signs let pass since the last one tried without hope.
+    passed: u32,
+}
+
+impl Governor {
+    pub fn new(tunables: Tunables) -> Governor {
+        Governor {
+            tunables,
+            outcomes: Recent::new(),
+            abandoned: Recent::new(),
+            storm_until: Time::ZERO,
+            last_storm_step: Time::ZERO,
+            worth: [CERTAIN / 2; SignKind::COUNT],
+            last_tried: [Time::ZERO; SignKind::COUNT],
+            hope: CERTAIN / 2,
+            passed: 0,
+        }
+    }
+
+    pub fn closed(&mut self, now: Time, kind: SignKind) {
+        let worth = &mut self.worth[kind as usize];
+        *worth += (CERTAIN - *worth) / OUTCOME_PART;
+        self.last_tried[kind as usize] = now;
+        self.hope += (CERTAIN - self.hope) / OUTCOME_PART;
+        self.outcomes.push((now, true));
+    }
+
+    pub fn abandoned(&mut self, now: Time, kind: SignKind) {
+        // A sign that mostly means nothing proves nothing against the others.
+        let telling = kind == SignKind::Step || !self.weak(now, kind);
+        let worth = &mut self.worth[kind as usize];
+        *worth -= *worth / OUTCOME_PART;
+        self.last_tried[kind as usize] = now;
+        if !telling || kind == SignKind::Skip {
+            return;
+        }
+        self.hope -= self.hope.div_ceil(FAILURE_PART);
+        self.outcomes.push((now, false));
+        self.upstream(now);
+    }
+
+    /// A packet was lost before the router, or beyond repair.
+    pub fn upstream(&mut self, now: Time) {
+        self.abandoned.push(now);
+        let recent =
+            self.abandoned.iter().filter(|t| now.since(*t) <= self.tunables.storm_window()).count();
+        if recent == STORM_LOSSES {
+            self.begin_storm(now);
+        }
+    }
+
+    /// The network before the router is dropping.
+    pub fn begin_storm(&mut self, now: Time) {
+        self.storm_until = self.storm_until.max(now + self.tunables.storm_span());
+        self.abandoned.clear();
+        // What failed in the storm must not count against the time after.
+        self.outcomes.clear();
+    }
+
+    pub fn in_storm(&self, now: Time) -> bool {
+        now < self.storm_until
+    }
+
+    /// Whether a storm is on, and takes note of a reply that is this many bytes
+    /// above the usual and may prolong it.
+    pub fn storms(&mut self, now: Time, excess: i32) -> bool {
+        let storm = self.in_storm(now);
+        if storm && excess >= ONE_MORE_RANGE {
+            self.storm_step(now);
+        }
+        storm
+    }
+
+    fn storm_step(&mut self, now: Time) {
+        if now.since(self.last_storm_step) < STORM_STEP_GAP {
+            self.storm_until = self.storm_until.max(now + STORM_PROLONGED);
+        }
+        self.last_storm_step = now;
+    }
+
+    /// Whether this many open gaps are a storm: since the oldest of them was `opened` none has
+    /// closed.
+    pub fn storm_begins(&self, open: usize, opened: Time) -> bool {
+        open >= self.tunables.storm_gaps() && !self.closed_since(opened)
+    }
+
+    /// Whether a sign of this kind has mostly meant nothing on this flow. A
+    /// clean step of two bytes is always worth a try: where it fails it is a
+    /// loss before the router, and the storm rule's business.
+    pub fn weak(&self, now: Time, kind: SignKind) -> bool {
+        kind != SignKind::Step
+            && self.worth[kind as usize] < self.tunables.weak_worth()
+            && now.since(self.last_tried[kind as usize]) < self.tunables.weak_for()
+    }
+
+    /// Attempts that ended lately, and how many of them closed their gap.
+    fn recent_outcomes(&self, now: Time) -> (u32, u32) {
+        self.outcomes
+            .iter()
+            .filter(|(at, _)| now.since(*at) <= OUTCOME_AGE)
+            .fold((0, 0), |(tried, closed), (_, ok)| (tried + 1, closed + u32::from(ok)))
+    }
+
+    /// Whether any gap has closed since `then`.
+    fn closed_since(&self, then: Time) -> bool {
+        self.outcomes.iter().any(|(at, ok)| ok && at >= then)
+    }
+
+    /// Whether a sign is to be let pass: hardly any gap has closed for
+    /// long, so what looks like losses is none of this hop's, and only now and then one is
+    /// tried.
+    pub fn lets_pass(&mut self) -> bool {
+        if self.hope >= self.tunables.hopeless() {
+            return false;
+        }
+        self.passed += 1;
+        if self.passed < self.tunables.hopeless_trial() {
+            return true;
+        }
+        self.passed = 0;
+        false
+    }
+
+    /// Whether attempts work well enough to go on holding replies.
+    pub fn armed(&self, now: Time) -> bool {
+        if self.hope < self.tunables.hopeless() {
+            return false;
+        }
+        let (tried, closed) = self.recent_outcomes(now);
+        tried < OUTCOMES_TELL || closed >= 2 || (tried < OUTCOMES as u32 && closed >= 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    #[test]
+    fn disarms_when_nothing_closes_and_recovers_with_time() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        for n in 0..6 {
+            assert!(g.armed(at(n * 120)));
+            g.abandoned(at(n * 120), SignKind::Step);
+        }
+        assert!(!g.armed(at(600)));
+        assert!(!g.in_storm(at(600)), "120 ms apart is no storm");
+        g.closed(at(610), SignKind::Step);
+        assert!(g.armed(at(620)));
+        g.abandoned(at(720), SignKind::Step);
+        assert!(!g.armed(at(730)), "one of eight");
+        assert!(g.armed(at(2000)));
+    }
+
+    #[test]
+    fn signs_that_mean_nothing_are_learned() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        for n in 0..3 {
+            g.abandoned(at(n * 1000), SignKind::LongStep);
+            g.abandoned(at(n * 1000), SignKind::Step);
+        }
+        assert!(g.weak(at(2500), SignKind::LongStep));
+        assert!(!g.weak(at(2500), SignKind::Step) && !g.weak(at(2500), SignKind::Floor));
+        assert!(!g.weak(at(4100), SignKind::LongStep), "tried again after a while");
+        g.closed(at(4000), SignKind::LongStep);
+        assert!(!g.weak(at(4000), SignKind::LongStep));
+    }
+
+    #[test]
+    fn without_hope_only_now_and_then_a_sign_is_tried() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        let mut tried = 0;
+        for n in 0..400 {
+            if !g.lets_pass() {
+                tried += 1;
+                g.abandoned(at(n * 200), SignKind::Step);
+            }
+        }
+        assert!((50..80).contains(&tried), "{tried}");
+        assert!(!g.armed(at(400 * 200)));
+        g.closed(at(400 * 200), SignKind::Step);
+        assert!(!g.lets_pass() && g.armed(at(402 * 200)), "one repair brings it back");
+    }
+
+    #[test]
+    fn a_storm_clears_the_outcomes() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        for n in 0..8 {
+            g.abandoned(at(n), SignKind::Step);
+        }
+        assert!(g.in_storm(at(40)));
+        assert!(g.armed(at(40)));
+        assert!(!g.in_storm(at(60)));
+    }
+
+    #[test]
+    fn many_open_gaps_are_a_storm_unless_one_closed() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        assert!(!g.storm_begins(2, at(10)) && g.storm_begins(3, at(10)));
+        g.closed(at(9), SignKind::Step);
+        assert!(g.storm_begins(3, at(10)), "that was before the first of them");
+        g.closed(at(10), SignKind::Step);
+        assert!(!g.storm_begins(3, at(10)));
+    }
+
+    #[test]
+    fn steps_prolong_a_storm_only_in_pairs() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        for n in 0..4 {
+            g.abandoned(at(n), SignKind::Step);
+        }
+        assert!(g.storms(at(30), 2) && g.storms(at(35), 1));
+        assert!(!g.in_storm(at(50)));
+        assert!(g.storms(at(40), 2));
+        assert!(g.in_storm(at(80)));
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What is done about one gap: how many copies at first, how many attempts in all, how
+//! long the replies to them may take, and whether replies are held meanwhile.
+//!
+//! All of it follows from what is known when the gap shows. Nothing here looks at a
+//! packet or remembers anything.
+
+use crate::infer::sign::SignKind;
+use crate::repair::gap::PACKET_THRESHOLD;
+use crate::time::Nanos;
+use crate::tunables::Tunables;
+
+/// The reply to an attempt is overdue after one and a half local round trips and a margin
+/// (chosen: the second half is for what the copy may wait behind).
+const SPAN_PERCENT: Nanos = 150;
+/// ... and as much of the time for which a client collects a batch (chosen: one that just began
+/// and the reading of it).
+const BATCH_PERCENT: Nanos = 150;
+
+/// What is known when a reply has revealed a gap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub tunables: Tunables,
+    /// What revealed the gap.
+    pub sign: SignKind,
+    /// Signs of this kind have mostly meant nothing on this flow.
+    pub weak: bool,
+    /// Attempts have worked well enough, and the client's replies do not clump.
+    pub armed: bool,
+    /// The local round trip, and how much later than that a reply is still on time.
+    pub rtt: Nanos,
+    pub margin: Nanos,
+    /// Replies keep so close to it that they name their packet.
+    pub sharp: bool,
+    /// A copy has repaired a gap of this flow lately, ...
+    pub proven: bool,
+    /// ... or enough copies have for width to pay more than it costs.
+    pub very_lossy: bool,
+    /// How the client replies: after so many packets, or rarely, ...
+    pub decimating: bool,
+    pub replies_often: bool,
+    /// ... in batches that take this long (0 if it does not), ...
+    pub batch_wait: Nanos,
+    /// ... and so rarely that this much has to be waited in addition.
+    pub thin_reply_wait: Nanos,
+    /// Packets whose replies were due between the previous reply and this one.
+    pub since_reply: usize,
+    /// Copies that the budget allows for a first attempt.
+    pub allowed: usize,
+    /// Number of the packet most likely lost, 0 if none is likely, and of packets sent.
+    pub missing: u64,
+    pub sent: u64,
+    /// Replies may be held, and for no longer than this.
+    pub conceal: Option<Nanos>,
+    /// Whether it is asked what a copy overtakes.
+    pub heeds_overtaking: bool,
+}
+
+/// How many packets the first attempt covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    Packets(usize),
+    /// All that could equally well have triggered the reply.
+    Ambiguous,
+}
+
+/// What is done about the gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    pub width: Width,
+    /// Copies in the first attempt at most, whatever the width.
+    pub allowed: usize,
+    /// Attempts to be made in all.
+    pub attempts: u32,
+    /// How long the reply to one may take.
+    pub span: Nanos,
+    /// Replies are held, for no longer than this in a row.
+    pub hold: Option<Nanos>,
+}
+
+/// Decides what is done.
+pub(crate) fn plan(facts: &Facts) -> Attempt {
+    Attempt {
+        width: width(facts),
+        allowed: facts.allowed,
+        attempts: attempts(facts),
+        span: span(facts),
+        hold: facts.conceal.filter(|_| worth_holding(facts)).map(|cap| cap.min(longest(facts))),
+    }
+}
+
+fn width(facts: &Facts) -> Width {
+    let by_rhythm = facts.sign == SignKind::Rhythm;
+    let usual = facts.tunables.usual_width();
+    if !facts.armed || facts.weak {
+        Width::Packets(1)
+    } else if facts.batch_wait > 0 {
+        // Any packet of the batch.
+        Width::Packets(facts.since_reply + 1)
+    } else if facts.very_lossy && !(facts.sharp && facts.replies_often) {
+        let window = if facts.decimating && by_rhythm { 0 } else { facts.since_reply };
+        Width::Packets(usual.max(window))
+    } else if by_rhythm || facts.replies_often {
+        Width::Ambiguous
+    } else {
+        Width::Packets(usual.max(facts.since_reply))
+    }
+}
+
+fn attempts(facts: &Facts) -> u32 {
+    let worth = match facts.sign {
+        // A skip names its packet surely or is none at all.
+        SignKind::Skip => 1,
+        _ if facts.weak => 1,
+        SignKind::Rhythm => facts.tunables.attempts_by_rhythm(),
+        SignKind::Step | SignKind::LongStep | SignKind::Floor => facts.tunables.attempts(),
+    };
+    // Where timing is sharp the first try rarely misses a loss, and most marks on a hop
+    // that loses nothing are none.
+    if !facts.armed || facts.sharp && !facts.proven {
+        1
+    } else if worth > 1 && facts.very_lossy {
+        // A copy is lost as easily as anything else.
+        worth + 1
+    } else {
+        worth
+    }
+}
+
+fn span(facts: &Facts) -> Nanos {
+    let thin = match facts.batch_wait {
+        _ if facts.sign == SignKind::Rhythm => 0,
+        0 => facts.thin_reply_wait,
+        wait => wait * BATCH_PERCENT / 100,
+    };
+    facts.rtt * SPAN_PERCENT / 100 + facts.margin + thin
+}
+
+/// A copy that goes ahead of the third packet after the gap arrives before any reply can
+/// make the sender count a loss. On a hop that is not known to lose packets that is enough.
+fn worth_holding(facts: &Facts) -> bool {
+    let overtakes = facts.heeds_overtaking
+        && facts.sharp
+        && facts.missing > 0
+        && facts.sent < facts.missing + PACKET_THRESHOLD;
+    facts.armed && (facts.proven || !overtakes)
+}
+
+/// Where no copy has repaired anything yet, most signs mean nothing: in a slow start every round
+/// has some, and its end is not to be put off.
+fn longest(facts: &Facts) -> Nanos {
+    if facts.proven { Nanos::MAX } else { facts.tunables.unproven_rtts() * facts.rtt }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MS;
+
+    /// A hop that is known to lose packets now and then, and a client that acknowledges
+    /// every second packet on time.
+    const LOSSY: Facts = Facts {
+        tunables: Tunables::DEFAULT,
+        sign: SignKind::Step,
+        weak: false,
+        armed: true,
+        rtt: 2 * MS,
+        margin: MS,
+        sharp: true,
+        proven: true,
+        very_lossy: false,
+        decimating: false,
+        replies_often: true,
+        batch_wait: 0,
+        thin_reply_wait: 0,
+        since_reply: 5,
+        allowed: 8,
+        missing: 10,
+        sent: 20,
+        conceal: Some(100 * MS),
+        heeds_overtaking: true,
+    };
+    /// The same hop before a copy has repaired a gap.
+    const NEW: Facts = Facts { proven: false, ..LOSSY };
+
+    #[test]
+    fn a_usual_gap() {
+        let attempt = plan(&LOSSY);
+        let expected = Attempt {
+            width: Width::Ambiguous,
+            allowed: 8,
+            attempts: 2,
+            span: 4 * MS,
+            hold: Some(100 * MS),
+        };
+        assert_eq!(attempt, expected);
+    }
+
+    #[test]
+    fn what_hardly_works_gets_one_copy() {
+        let width = |facts: Facts| plan(&facts).width;
+        let lossy = Facts { very_lossy: true, batch_wait: 3 * MS, ..LOSSY };
+        assert_eq!(width(Facts { weak: true, ..lossy }), Width::Packets(1));
+        assert_eq!(width(Facts { armed: false, ..lossy }), Width::Packets(1));
+        let attempt = plan(&Facts { armed: false, ..lossy });
+        assert_eq!((attempt.attempts, attempt.hold), (1, None));
+        assert_eq!(plan(&Facts { weak: true, ..LOSSY }).attempts, 1);
+    }
+
+    #[test]
+    fn the_width_is_what_the_client_leaves_in_doubt() {
+        let width = |facts: Facts| plan(&facts).width;
+        let rarely = Facts { replies_often: false, ..LOSSY };
+        assert_eq!(width(Facts { batch_wait: 3 * MS, ..LOSSY }), Width::Packets(6));
+        assert_eq!(width(rarely), Width::Packets(5));
+        assert_eq!(width(Facts { since_reply: 1, ..rarely }), Width::Packets(3));
+        assert_eq!(width(Facts { sign: SignKind::Rhythm, ..rarely }), Width::Ambiguous);
+    }
+
+    #[test]
+    fn on_a_very_lossy_hop_width_pays() {
+        let width = |facts: Facts| plan(&facts).width;
+        let lossy = Facts { very_lossy: true, ..LOSSY };
+        assert_eq!(width(lossy), Width::Ambiguous, "timing names the packet");
+        assert_eq!(width(Facts { sharp: false, ..lossy }), Width::Packets(5));
+        let chromium =
+            Facts { decimating: true, replies_often: false, sign: SignKind::Rhythm, ..lossy };
+        assert_eq!(width(chromium), Width::Packets(3));
+        assert_eq!(plan(&chromium).attempts, 4);
+        assert_eq!(plan(&Facts { sign: SignKind::Skip, ..lossy }).attempts, 1);
+    }
+
+    #[test]
+    fn a_sharp_hop_that_lost_nothing_yet_gets_one_attempt() {
+        assert_eq!(plan(&NEW).attempts, 1);
+        assert_eq!(plan(&Facts { sharp: false, ..NEW }).attempts, 2);
+    }
+
+    #[test]
+    fn rare_replies_may_take_longer_unless_rhythm_told() {
+        let thin = Facts { thin_reply_wait: 6 * MS, ..LOSSY };
+        assert_eq!(plan(&thin).span, 10 * MS);
+        assert_eq!(plan(&Facts { batch_wait: 2 * MS, ..thin }).span, 7 * MS);
+        assert_eq!(plan(&Facts { sign: SignKind::Rhythm, ..thin }).span, 4 * MS);
+    }
+
+    #[test]
+    fn on_a_new_hop_replies_are_held_briefly_and_only_if_a_copy_comes_too_late() {
+        assert_eq!(plan(&NEW).hold, Some(8 * MS));
+        let in_time = Facts { sent: 12, ..NEW };
+        assert_eq!(plan(&in_time).hold, None);
+        assert_eq!(plan(&Facts { sent: 13, ..NEW }).hold, Some(8 * MS), "the third is out");
+        assert_eq!(plan(&Facts { proven: true, ..in_time }).hold, Some(100 * MS));
+        assert_eq!(plan(&Facts { heeds_overtaking: false, ..in_time }).hold, Some(8 * MS));
+        assert_eq!(plan(&Facts { missing: 0, sent: 2, ..NEW }).hold, Some(8 * MS));
+        assert_eq!(plan(&Facts { conceal: None, ..LOSSY }).hold, None);
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Losses at the end of a burst: no later packet's reply can reveal them.
+
+use crate::measure::margin::Margin;
+use crate::measure::rtt::LocalRtt;
+use crate::time::{MS, Nanos, Time};
+
+/// The default max_ack_delay (RFC 9000, section 18.2).
+const MAX_ACK_DELAY: Nanos = 25 * MS;
+/// What timers of client and kernel add to it (chosen: two ticks of a kernel with 1,000 Hz).
+const TIMER_SLACK: Nanos = 2 * MS;
+/// A packet is lost when its reply is late by this many times the margin (chosen: no later packet
+/// confirms it).
+const MARGINS: Nanos = 2;
+
+/// How sure it is that the newest packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Its time is over, but the client may be delaying its acknowledgement: nothing tells
+    /// one from the other.
+    Open,
+    /// Enough packets for a reply are unacknowledged, and their time is over.
+    Overdue,
+    /// Even the delayed acknowledgement of a single packet is overdue.
+    Sure,
+}
+
+/// A copy that may be sent for the newest packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copy {
+    /// On mere suspicion, which has a share of its own.
+    Suspected,
+    /// In place of one that a repair has earned.
+    Earned,
+}
+
+impl Step {
+    /// Which copy goes, if any; `first` if none has gone so far, and whether the budget
+    /// has one of either kind left. Only when the loss is sure the packet goes again and
+    /// again.
+    pub fn copy(self, first: bool, speculative: bool, earned: bool) -> Option<Copy> {
+        match self {
+            Step::Open => (first && speculative).then_some(Copy::Suspected),
+            Step::Overdue => (first && earned).then_some(Copy::Earned),
+            Step::Sure => earned.then_some(Copy::Earned),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    deadline: Option<Time>,
+    last_sent: Time,
+    waited: bool,
+    acknowledged: u64,
+}
+
+impl Tail {
+    pub fn new() -> Tail {
+        Tail { deadline: None, last_sent: Time::ZERO, waited: false, acknowledged: 0 }
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        self.deadline
+    }
+
+    pub fn sent(&mut self, now: Time, rtt: &LocalRtt) {
+        self.last_sent = now;
+        self.waited = false;
+        self.deadline = Some(now + rtt.get() + MARGINS * rtt.within(Margin::Overdue));
+    }
+
+    /// A reply triggered by packet number `trigger`; `copy_due` if a copy of an earlier packet may
+    /// as well have triggered it.
+    pub fn replied(&mut self, now: Time, trigger: u64, copy_due: bool, rtt: &LocalRtt) {
+        if copy_due {
+            return;
+        }
+        self.acknowledged = self.acknowledged.max(trigger);
+        if now >= self.last_sent + rtt.get() - rtt.within(Margin::Overdue) {
+            self.deadline = None;
+        }
+    }
+
+    /// If the deadline has passed, what that means. `sent` packets were sent;
+    /// the client acknowledges every `usual` of them.
+    pub fn timeout(&mut self, now: Time, sent: u64, usual: u64, rtt: &LocalRtt) -> Option<Step> {
+        if self.deadline.is_none_or(|at| at > now) {
+            return None;
+        }
+        if self.waited {
+            self.deadline = None;
+            return Some(Step::Sure);
+        }
+        self.waited = true;
+        self.deadline = Some(
+            self.last_sent
+                + rtt.get()
+                + MARGINS * rtt.within(Margin::Overdue)
+                + MAX_ACK_DELAY
+                + TIMER_SLACK,
+        );
+        Some(if sent.saturating_sub(self.acknowledged) >= usual {
+            Step::Overdue
+        } else {
+            Step::Open
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tunables::Tunables;
+
+    fn rtt() -> LocalRtt {
+        let mut rtt = LocalRtt::new(Tunables::DEFAULT);
+        rtt.sent(Time::ZERO, None, None);
+        rtt.handshake_reply(Time::ZERO + 2 * MS);
+        rtt
+    }
+
+    #[test]
+    fn two_unacknowledged_packets_are_overdue_one_waits_for_the_delayed_ack() {
+        let (mut tail, rtt) = (Tail::new(), rtt());
+        tail.sent(Time::ZERO, &rtt);
+        let first = tail.deadline().unwrap();
+        assert!(first > Time::ZERO + rtt.get() && first < Time::ZERO + 5 * MS);
+        assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Overdue));
+
+        tail.sent(Time::ZERO, &rtt);
+        tail.replied(Time::ZERO + MS / 2, 9, false, &rtt);
+        assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Open));
+        let second = tail.deadline().unwrap();
+        assert!(second > Time::ZERO + 29 * MS);
+        assert_eq!(tail.timeout(second, 10, 2, &rtt), Some(Step::Sure));
+        assert_eq!(tail.deadline(), None);
+    }
+
+    #[test]
+    fn the_surer_the_loss_the_more_may_go() {
+        assert_eq!(Step::Open.copy(true, true, false), Some(Copy::Suspected));
+        assert_eq!(Step::Open.copy(true, false, true), None);
+        assert_eq!(Step::Overdue.copy(true, false, true), Some(Copy::Earned));
+        assert_eq!(Step::Overdue.copy(false, true, true), None, "it went already");
+        assert_eq!(Step::Sure.copy(false, false, true), Some(Copy::Earned));
+        assert_eq!(Step::Sure.copy(true, true, false), None);
+    }
+
+    #[test]
+    fn a_reply_in_time_ends_it() {
+        let (mut tail, rtt) = (Tail::new(), rtt());
+        tail.sent(Time::ZERO, &rtt);
+        tail.replied(Time::ZERO + 2 * MS, 10, true, &rtt);
+        assert!(tail.deadline().is_some(), "it may be about another packet");
+        tail.replied(Time::ZERO + 2 * MS, 10, false, &rtt);
+        assert_eq!(tail.deadline(), None);
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The last few of something, without allocation.
+
+/// Keeps the last `N` values pushed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recent<T, const N: usize> {
+    items: [T; N],
+    len: usize,
+    next: usize,
+}
+
+impl<T: Copy + Default, const N: usize> Recent<T, N> {
+    pub fn new() -> Self {
+        Recent { items: [T::default(); N], len: 0, next: 0 }
+    }
+
+    pub fn push(&mut self, item: T) {
+        self.items[self.next] = item;
+        self.next = (self.next + 1) % N;
+        self.len = (self.len + 1).min(N);
+    }
+
+    pub fn clear(&mut self) {
+        self.len = 0;
+        self.next = 0;
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// In no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
+        self.items[..self.len].iter().copied()
+    }
+
+    /// The value pushed last.
+    pub fn last(&self) -> Option<T> {
+        (self.len > 0).then(|| self.items[(self.next + N - 1) % N])
+    }
+}
+
+impl<T: Copy + Default + Ord, const N: usize> Recent<T, N> {
+    /// The value that `numerator / denominator` of the others are not above.
+    pub fn quantile(&self, numerator: usize, denominator: usize) -> Option<T> {
+        let mut sorted = self.items;
+        let sorted = &mut sorted[..self.len];
+        sorted.sort_unstable();
+        sorted.get((self.len * numerator / denominator).min(self.len.wrapping_sub(1))).copied()
+    }
+
+    pub fn min(&self) -> Option<T> {
+        self.iter().min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_last_n() {
+        let mut r = Recent::<i32, 3>::new();
+        assert_eq!((r.last(), r.quantile(1, 2), r.min()), (None, None, None));
+        for i in [5, 1, 4, 2] {
+            r.push(i);
+        }
+        assert_eq!(r.len(), 3);
+        assert_eq!((r.last(), r.quantile(1, 2), r.min()), (Some(2), Some(2), Some(1)));
+        assert_eq!(r.quantile(1, 1), Some(4));
+        r.clear();
+        assert_eq!(r.last(), None);
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Answers of the daemon as text for people.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// `pemi status`
+pub fn status(s: &Value) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<12} {value}");
+    };
+    line(
+        "version",
+        format!("{}, up {} s, {}", word(&s["version"]), s["uptime_s"], word(&s["mode"])),
+    );
+    for queue in s["queues"].as_array().into_iter().flatten() {
+        line(
+            "queue",
+            format!(
+                "{}: {} packets, passed unseen {}, dropped by the kernel {}",
+                queue["id"],
+                queue["packets"],
+                queue["missed"],
+                queue["kernel_dropped"].as_u64().unwrap_or(0)
+                    + queue["user_dropped"].as_u64().unwrap_or(0)
+            ),
+        );
+    }
+    let each = |section: &str, names: &[&str]| {
+        names
+            .iter()
+            .map(|name| format!("{name} {}", s[section][*name]))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    line("packets", each("packets", &["down", "up", "quic", "other", "malformed"]));
+    line("bytes", each("bytes", &["down", "up"]));
+    line("flows", each("flows", &["active", "protected", "bypassed", "evicted"]));
+    line("losses", each("losses", &["inferred", "repaired", "upstream", "congestion"]));
+    line("resent", each("resent", &["packets", "bytes", "limited", "errors"]));
+    line("concealed", each("concealed", &["gaps", "held", "late", "now"]));
+    line(
+        "local RTT",
+        format!("{} us median, {} us p99", s["local_rtt_us"]["p50"], s["local_rtt_us"]["p99"]),
+    );
+    line("cache", format!("{} of {} bytes", s["cache"]["bytes"], s["cache"]["limit"]));
+    if s["sidekick"]["enabled"] == true {
+        let names = ["sessions", "packets", "quacks", "losses", "late", "refused"];
+        line("sidekick", each("sidekick", &names));
+    }
+    for error in s["errors"].as_array().into_iter().flatten() {
+        line("attention", word(error).into());
+    }
+    text
+}
+
+/// `pemi flows`
+pub fn flows(answer: &Value) -> String {
+    let rows = answer["flows"].as_array().into_iter().flatten().map(|f| {
+        [
+            word(&f["client"]).into(),
+            word(&f["server"]).into(),
+            f["age_s"].to_string(),
+            f["packets_down"].to_string(),
+            f["local_rtt_us"].to_string(),
+            f["loss_percent"].to_string(),
+            f["repaired"].to_string(),
+            word(&f["state"]).to_string(),
+        ]
+    });
+    table(["client", "server", "age s", "packets", "RTT us", "loss %", "repaired", "state"], rows)
+}
+
+/// `pemi history`
+pub fn history(answer: &Value) -> String {
+    let rows = answer["history"].as_array().into_iter().flatten().map(|s| {
+        ["t", "down_bps", "up_bps", "inferred", "repaired", "held", "flows"]
+            .map(|name| s[name].to_string())
+    });
+    table(["t", "down bit/s", "up bit/s", "inferred", "repaired", "held", "flows"], rows)
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}
+
+/// Columns as wide as they have to be, under their names.
+pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let mut all = vec![head.map(str::to_string)];
+    all.extend(rows);
+    let widths: [usize; N] =
+        std::array::from_fn(|column| all.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    let mut text = String::new();
+    for row in all {
+        let cells: Vec<String> =
+            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn columns_are_aligned() {
+        let answer = json!({"flows": [{"client": "192.0.2.9:50000", "server": "s:1", "age_s": 1, "packets_down": 10,
+            "local_rtt_us": 2300, "loss_percent": 1.5, "repaired": 3, "state": "protected"}]});
+        let text = flows(&answer);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0].find("server"), lines[1].find("s:1"));
+        assert!(lines[1].ends_with("protected"));
+        assert_eq!(history(&json!({"history": []})).lines().count(), 1);
+    }
+
+    #[test]
+    fn sidekick_is_shown_where_it_is_on() {
+        let text = |enabled| {
+            status(&json!({"sidekick": {"enabled": enabled, "sessions": 2, "quacks": 30,
+                "packets": 70, "losses": 3, "late": 4, "refused": 0}}))
+        };
+        assert!(!text(false).contains("sidekick"));
+        assert!(text(true).contains(
+            "sidekick     sessions 2, packets 70, quacks 30, losses 3, late 4, refused 0"
+        ));
+    }
+
+    #[test]
+    fn troubles_are_shown() {
+        assert!(
+            status(&json!({"errors": ["device x does not exist"]}))
+                .contains("attention    device x")
+        );
+    }
+}

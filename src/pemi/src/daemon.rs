@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! `pemi run`: what the main thread does, and what it answers to whoever asks.
+
+pub mod control;
+pub mod history;
+pub(crate) mod open;
+pub mod request;
+pub mod run;
+pub(crate) mod serve;
+pub(crate) mod start;
+pub(crate) mod status;
+pub mod ubus;

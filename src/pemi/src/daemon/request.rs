@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the daemon can be asked for, be it over the control socket or ubus.
+
+use log::LevelFilter;
+use serde_json::Value;
+
+use crate::config::options::Word;
+use crate::daemon::history;
+pub use pemi_ubus::status::{INVALID_ARGUMENT, METHOD_NOT_FOUND, OK};
+
+/// The number of flows in an answer if none is asked for, and the largest one.
+const FLOWS: u64 = 20;
+const MAX_FLOWS: u64 = 1000;
+
+/// The data asked for, or a status code and what is wrong.
+pub type Answer = Result<Value, (u32, String)>;
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// All counters.
+    Status,
+    /// The flows with the most traffic.
+    Flows {
+        /// At most so many.
+        limit: usize,
+    },
+    /// The last seconds.
+    History {
+        /// So many.
+        seconds: usize,
+        /// Before so many newest ones.
+        skip: usize,
+    },
+    /// Counters back to zero.
+    Reset,
+    /// Log more or less.
+    Log {
+        /// From now on.
+        level: LevelFilter,
+    },
+}
+
+impl Request {
+    /// Reads the arguments of a method, which are members of an object. Unknown ones do not
+    /// matter. An error is a status code and what is wrong.
+    pub fn new(method: &str, arguments: &Value) -> Result<Request, (u32, String)> {
+        let invalid = |what: String| (INVALID_ARGUMENT, what);
+        let between = |name: &str, default: u64, least: u64, most: u64| match &arguments[name] {
+            Value::Null => Ok(default as usize),
+            given => match given.as_u64().filter(|n| (least..=most).contains(n)) {
+                Some(n) => Ok(n as usize),
+                None => {
+                    Err(invalid(format!("{name} {given} is not valid; allowed: {least} to {most}")))
+                }
+            },
+        };
+        let number = |name, default, most| between(name, default, 1, most);
+        match method {
+            "status" => Ok(Request::Status),
+            "flows" => Ok(Request::Flows { limit: number("limit", FLOWS, MAX_FLOWS)? }),
+            "history" => Ok(Request::History {
+                seconds: number("seconds", 120, history::SAMPLES as u64)?,
+                skip: between("skip", 0, 0, history::SAMPLES as u64)?,
+            }),
+            "reset" => Ok(Request::Reset),
+            "log" => {
+                let (given, mut level) = (&arguments["level"], LevelFilter::Info);
+                let named: &mut dyn Word = &mut level;
+                let allowed = named.words().join(", ");
+                if given.as_str().is_some_and(|word| named.choose(word)) {
+                    return Ok(Request::Log { level });
+                }
+                Err(invalid(format!("level {given} is not valid; allowed: {allowed}")))
+            }
+            other => Err((METHOD_NOT_FOUND, format!("method '{other}' is not known"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn methods_and_their_arguments() {
+        for (method, arguments, request) in [
+            ("status", json!({}), Request::Status),
+            ("status", json!({"ubus_rpc_session": "0000"}), Request::Status),
+            ("flows", json!({"limit": 5}), Request::Flows { limit: 5 }),
+            ("flows", json!({}), Request::Flows { limit: 20 }),
+            ("history", json!({"seconds": null}), Request::History { seconds: 120, skip: 0 }),
+            ("history", json!({"seconds": 9, "skip": 0}), Request::History { seconds: 9, skip: 0 }),
+            ("history", json!({"skip": 600}), Request::History { seconds: 120, skip: 600 }),
+            ("reset", json!({}), Request::Reset),
+            ("log", json!({"level": "warn"}), Request::Log { level: LevelFilter::Warn }),
+        ] {
+            assert_eq!(Request::new(method, &arguments), Ok(request), "{method} {arguments}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_is_allowed() {
+        for (method, arguments, code, part) in [
+            ("flows", json!({"limit": 0}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": -1}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": "x"}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": true}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": 5.0}), INVALID_ARGUMENT, "1 to 1000"),
+            ("flows", json!({"limit": [5]}), INVALID_ARGUMENT, "1 to 1000"),
+            ("history", json!({"seconds": 601}), INVALID_ARGUMENT, "1 to 600"),
+            ("history", json!({"skip": 601}), INVALID_ARGUMENT, "0 to 600"),
+            ("log", json!({"level": "loud"}), INVALID_ARGUMENT, "error, warn"),
+            ("log", json!({"level": 3}), INVALID_ARGUMENT, "error, warn"),
+            ("log", json!({}), INVALID_ARGUMENT, "error, warn"),
+            ("reboot", json!({}), METHOD_NOT_FOUND, "'reboot'"),
+        ] {
+            let (got, text) = Request::new(method, &arguments).unwrap_err();
+            assert_eq!(got, code, "{method} {arguments}");
+            assert!(text.contains(part), "{method} {arguments}: {text}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What the main thread does while the daemon runs: signals, the control socket, ubus, and
+//! once a second a look at everything that runs beside it.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pemi_engine::{FlowInfo, Nanos, Stats};
+use serde_json::{Value, json};
+
+use crate::config::flags::RunOptions;
+use crate::config::{self, Config, Mode};
+use crate::daemon::control::Control;
+use crate::daemon::history::History;
+use crate::daemon::open::settings;
+use crate::daemon::request::{Answer, Request};
+use crate::daemon::status;
+use crate::daemon::ubus::Ubus;
+use crate::datapath::direction;
+use crate::datapath::guard::Guard;
+use crate::datapath::nfqueue::KernelCounters;
+use crate::datapath::worker::{Command, Snapshot, Wanted};
+use crate::datapath::workers::Workers;
+use crate::firewall::table::Firewall;
+use crate::log::logger;
+use crate::sidekick::Sidekick;
+use crate::sys::poll::{self, Interest};
+use crate::sys::signals::{Signal, Signals};
+
+/// Seconds between two lines of totals in the log.
+const MINUTE: u64 = 60;
+
+/// By which others talk to the daemon.
+pub(crate) struct Doors {
+    pub signals: Signals,
+    pub control: Control,
+    pub ubus: Ubus,
+}
+
+/// What runs, and what the main thread remembers of it.
+pub(crate) struct Daemon {
+    options: RunOptions,
+    config: Config,
+    pub workers: Workers,
+    pub guard: Guard,
+    pub firewall: Option<Firewall>,
+    sidekick: Sidekick,
+    history: History,
+    started: Instant,
+    /// Since when the counters count: the start, or the last reset.
+    counted: Instant,
+    /// What went wrong with the last reload.
+    complaints: Vec<String>,
+    /// Counters at the last line of totals.
+    told: Stats,
+    seconds: u64,
+}
+
+/// How serving ends in good order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Stop,
+    /// There are new settings that only a new start can put into effect.
+    Restart,
+}
+
+impl Daemon {
+    /// One of which everything runs but Sidekick, which is started here.
+    pub fn new(
+        options: RunOptions,
+        config: Config,
+        workers: Workers,
+        guard: Guard,
+        firewall: Option<Firewall>,
+    ) -> Daemon {
+        let mut sidekick = Sidekick::default();
+        sidekick.configure(&config);
+        Daemon {
+            options,
+            config,
+            workers,
+            guard,
+            firewall,
+            sidekick,
+            history: History::new(),
+            started: Instant::now(),
+            counted: Instant::now(),
+            complaints: Vec::new(),
+            told: Stats::default(),
+            seconds: 0,
+        }
+    }
+
+    /// Serves until it is told to stop, or until something is gone that nothing works
+    /// without.
+    pub fn serve(&mut self, doors: &mut Doors) -> Result<End, String> {
+        let Doors { signals, control, ubus } = doors;
+        let second = Duration::from_secs(1);
+        let mut next = Instant::now() + second;
+        ubus.tick();
+        loop {
+            let mut interests = vec![Interest::read(&*signals), Interest::read(&self.workers)];
+            interests.extend(self.guard.interest());
+            interests.extend(self.firewall.as_ref().map(Interest::read));
+            interests.extend(control.interests());
+            interests.extend(ubus.interest());
+            let due = self.firewall.as_ref().and_then(Firewall::due).unwrap_or(next);
+            let wait = match control.is_pending() {
+                true => Duration::ZERO,
+                false => next.min(due).saturating_duration_since(Instant::now()),
+            };
+            poll::wait(&mut interests, Some(wait.as_nanos() as Nanos))
+                .map_err(|e| format!("poll: {e}"))?;
+            while let Some(signal) = signals.pending() {
+                match signal {
+                    Signal::Stop => return Ok(End::Stop),
+                    Signal::Reload => {
+                        if self.reload().is_break() {
+                            return Ok(End::Restart);
+                        }
+                    }
+                }
+            }
+            self.workers.look().map_err(|e| e.to_string())?;
+            self.guard.look();
+            if let Some(firewall) = &mut self.firewall {
+                firewall.work();
+            }
+            control.serve(|request| self.answer(request));
+            ubus.serve(|request| self.answer(request));
+            if Instant::now() >= next {
+                next += second;
+                if next < Instant::now() {
+                    // The machine stood still, and there are no samples of that time.
+                    next = Instant::now() + second;
+                }
+                self.tick();
+                ubus.tick();
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        let total = status::total(&self.workers.examine());
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.history.sample(unix, &total);
+        self.sidekick.look();
+        self.seconds += 1;
+        let packets = |s: &Stats| s.packets_down + s.packets_up;
+        if self.seconds.is_multiple_of(MINUTE) && packets(&total) != packets(&self.told) {
+            log::info!("totals {}", totals(&total));
+            self.told = total;
+        }
+    }
+
+    /// Reads the configuration again and acts on it, or says that this takes a
+    /// new start.
+    fn reload(&mut self) -> ControlFlow<()> {
+        match settings(&self.options) {
+            Ok((config, warnings)) => {
+                let anew = config.restart_for(&self.config);
+                if !anew.is_empty() {
+                    log::info!("starting anew for changed options: {}", anew.join(", "));
+                    return ControlFlow::Break(());
+                }
+                warnings.iter().for_each(|warning| log::warn!("{warning}"));
+                self.complaints.clear();
+                log::set_max_level(config.log_level);
+                self.config = config;
+                self.configure();
+                if let Some(firewall) = &mut self.firewall {
+                    firewall.configure(&self.config);
+                }
+                self.sidekick.configure(&self.config);
+                log::info!("configuration read again; flows kept");
+            }
+            Err(error) => {
+                self.complaints = error.lines().map(str::to_string).collect();
+                self.complaints
+                    .iter()
+                    .for_each(|line| log::error!("{line}; the last good configuration stays"));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Gives the workers the settings, and says which events are wanted.
+    fn configure(&self) {
+        let events = Wanted::new(self.options.events.is_some(), log::max_level());
+        self.workers.tell(|| Command::Configure(Box::new(self.config.clone()), events));
+    }
+
+    fn answer(&mut self, request: Request) -> Answer {
+        match request {
+            Request::Status => Ok(self.status()),
+            Request::Flows { limit } => {
+                let answers = self.workers.ask(|to| Command::Flows(limit, to));
+                let mut flows: Vec<FlowInfo> = answers.into_iter().flatten().flatten().collect();
+                flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.bytes_down));
+                flows.truncate(limit);
+                Ok(json!({"flows": status::flows(&flows)}))
+            }
+            Request::History { seconds, skip } => {
+                Ok(json!({"history": self.history.json(seconds, skip)}))
+            }
+            Request::Reset => {
+                self.workers.tell(|| Command::Reset);
+                self.sidekick.reset();
+                self.counted = Instant::now();
+                self.history.reset();
+                Ok(json!({}))
+            }
+            Request::Log { level } => {
+                log::set_max_level(level);
+                self.configure();
+                Ok(json!({}))
+            }
+        }
+    }
+
+    fn status(&self) -> Value {
+        let paths = self.workers.snapshots();
+        let kernel = status::kernel(&paths);
+        let mut errors = self.complaints.clone();
+        errors.extend(
+            direction::absent(&self.config.device)
+                .map(|name| format!("device {name} does not exist")),
+        );
+        errors.extend(
+            self.config.absent.iter().map(|name| format!("network {name} has no device now")),
+        );
+        let firewall = self.firewall.as_ref();
+        errors.extend(firewall.and_then(Firewall::error).map(str::to_string));
+        if firewall.is_none() && self.config.firewall != config::Firewall::None {
+            errors.push("firewall rules are not loaded; see the log of the start".into());
+        }
+        errors.extend(self.sidekick.error().map(str::to_string));
+        let dropped = unhelped(&paths, &kernel);
+        if dropped > 0 {
+            errors.push(format!("{dropped} packets passed unhelped: the daemon did not keep up"));
+        }
+        if paths.iter().any(|path| path.realtime_refused) {
+            errors.push("no real-time priority: repairs come late while the router is busy".into());
+        }
+        errors.extend(self.guard.error().map(str::to_string));
+        if paths.len() < self.workers.count() {
+            errors.push("a packet queue does not answer".into());
+        }
+        let mode = if self.config.mode == Mode::Routed { "routed" } else { "bridged" };
+        let uptime_s = self.started.elapsed().as_secs();
+        let counted_s = self.counted.elapsed().as_secs();
+        let log_dropped = logger::dropped();
+        let mut answer = status::status(&status::Facts {
+            uptime_s,
+            counted_s,
+            hour: self.history.hour(),
+            mode,
+            paths: &paths,
+            kernel: &kernel,
+            log_dropped,
+            errors,
+        });
+        answer["sidekick"] = self.sidekick.status();
+        answer
+    }
+
+    /// Ends what works beside the queues.
+    pub fn stop_helpers(&mut self) {
+        self.sidekick.stop();
+    }
+}
+
+/// The line of totals in the log.
+pub(crate) fn totals(s: &Stats) -> String {
+    format!(
+        "packets_down={} packets_up={} flows={} inferred={} repaired={} upstream={} congestion={} resent={} held={} late={}",
+        s.packets_down,
+        s.packets_up,
+        s.flows_active,
+        s.losses_inferred,
+        s.losses_repaired,
+        s.losses_upstream,
+        s.losses_congestion,
+        s.resent_packets,
+        s.concealed_held,
+        s.concealed_late
+    )
+}
+
+/// Packets that passed, or were dropped, without the daemon having seen them.
+pub(crate) fn unhelped(paths: &[Snapshot], kernel: &[KernelCounters]) -> u64 {
+    let missed: u64 = paths.iter().map(|path| path.capture.missed).sum();
+    missed + kernel.iter().map(|counters| u64::from(counters.dropped())).sum::<u64>()
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What runs beside the main thread, how it is started, and how it is ended in good order.
+
+use crate::config::flags::RunOptions;
+use crate::config::{self, Config};
+use crate::daemon::open::Opened;
+use crate::daemon::serve::{Daemon, Doors, totals, unhelped};
+use crate::daemon::status;
+use crate::daemon::ubus::Ubus;
+use crate::datapath::capture::queue::Nfqueue;
+use crate::datapath::direction;
+use crate::datapath::guard::Guard;
+use crate::datapath::nfqueue::Queue;
+use crate::datapath::worker::Wanted;
+use crate::datapath::workers::Workers;
+use crate::firewall::table::Firewall;
+use crate::log::writer::Writer;
+use crate::sys::sched;
+
+/// Starts the writer, the workers, the firewall rules and Sidekick.
+pub(crate) fn start(
+    opened: Opened,
+    options: RunOptions,
+) -> Result<(Daemon, Doors, Writer), String> {
+    let Opened { config, signals, queues, guard, control, events } = opened;
+    let wanted = Wanted::new(events.is_some(), config.log_level);
+    let writer = Writer::start(events).map_err(|e| format!("writer thread: {e}"))?;
+    let mut workers = Workers::new().map_err(|e| e.to_string())?;
+    if let Err(error) = employ(&mut workers, &config, queues, &guard, &writer, wanted) {
+        workers.stop();
+        writer.stop();
+        return Err(error);
+    }
+    if let Err(error) = sched::lock_memory() {
+        log::debug!("memory is not locked: {error}");
+    }
+    announce(&config);
+    // After the workers, so that the first packet finds somebody there.
+    let firewall = match config.firewall {
+        config::Firewall::None => None,
+        config::Firewall::Nft => Firewall::start(&config)
+            .inspect_err(|error| log::error!("firewall: {error}; packets pass unhelped"))
+            .ok(),
+    };
+    for name in direction::absent(&config.device) {
+        log::warn!(
+            "device {name} does not exist yet; its packets are told apart by port until it comes"
+        );
+    }
+    let doors = Doors { signals, control, ubus: Ubus::new(config.ubus.as_deref()) };
+    Ok((Daemon::new(options, config, workers, guard, firewall), doors, writer))
+}
+
+/// Starts a worker for each queue. Here it is decided by which capture packets are seen.
+fn employ(
+    workers: &mut Workers,
+    config: &Config,
+    queues: Vec<Queue>,
+    guard: &Guard,
+    writer: &Writer,
+    wanted: Wanted,
+) -> Result<(), String> {
+    for (index, queue) in queues.into_iter().enumerate() {
+        let capture = Nfqueue::new(queue, guard.beat(index));
+        workers.start(config, capture, writer.sender(), wanted).map_err(|e| e.to_string())?;
+    }
+    Ok(())
+}
+
+fn announce(config: &Config) {
+    log::info!(
+        "started version={} queue={} queues={} device={} port={}",
+        env!("CARGO_PKG_VERSION"),
+        config.queue,
+        config.queues,
+        match (config.device.is_empty(), config.network.is_empty()) {
+            (false, _) => config.device.join(","),
+            (true, true) => "any".into(),
+            (true, false) => "none".into(),
+        },
+        config.port.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+    );
+}
+
+/// Ends all of it, in the order that lets no packet be lost.
+pub(crate) fn close(mut daemon: Daemon, doors: Doors, writer: Writer) {
+    daemon.stop_helpers();
+    let Daemon { workers, guard, firewall, .. } = daemon;
+    let last = workers.snapshots();
+    let dropped = unhelped(&last, &status::kernel(&last));
+    let failed: u32 = last.iter().map(|worker| worker.outlet.copy_errors).sum();
+    // Before the queues: what comes meanwhile passes.
+    drop(firewall);
+    if workers.stop() {
+        // The guard has the queues' sockets, too, and lets go what has come since.
+        drop(guard);
+    } else {
+        guard.outlive();
+    }
+    log::info!(
+        "stopped {} queue_dropped={dropped} inject_errors={failed}",
+        totals(&status::total(&last))
+    );
+    drop(doors);
+    writer.stop();
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! How the daemon gets to see packets, and how it lets them go on.
+//!
+//! A [`Worker`](crate::datapath::worker::Worker) knows packets only through [`Capture`]:
+//! another way to see them is another implementation, in a file of its own below this one.
+//! The way that exists is the kernel's packet queue ([`queue`]).
+//!
+//! A capture need not be able to hold what it shows. A packet ring, for example, shows
+//! copies of packets that have passed: it gives them no handle, and their true times. It
+//! has to show such a packet before the reply that the packet has caused.
+
+use std::io;
+
+use arrayvec::ArrayVec;
+use pemi_engine::{Handle, Nanos, Time};
+
+use crate::datapath::bridge::Header;
+use crate::sys::poll::Interest;
+
+pub(crate) mod queue;
+
+/// What one wait is for: a worker's waker, its two sockets for echo replies, and one
+/// descriptor of the capture.
+pub(crate) type Interests = ArrayVec<Interest, 4>;
+
+/// A packet as a capture shows it. Its bytes are those of [`Capture::bytes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The name under which it waits for its verdict. None: it has passed already. Only
+    /// packets that the engine never holds may come without: those on their way down,
+    /// while losses are repaired on the way down only.
+    pub handle: Option<Handle>,
+    /// When it came.
+    pub at: Time,
+    /// Indexes of the interfaces by which it came in and is to leave; 0: unknown.
+    pub devices: (u32, u32),
+    /// Where these are bridges, the indexes of their ports; 0: unknown.
+    pub ports: (u32, u32),
+    /// Its packet mark so far.
+    pub mark: u32,
+    /// Where the capture knows it, the link-layer header with which it leaves.
+    pub header: Option<Header>,
+    /// It is neither cut nor several packets in one.
+    pub whole: bool,
+    /// Its UDP checksum was left to the hardware, which has not filled it in.
+    pub checksum_missing: bool,
+}
+
+/// What a capture counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Packets that passed without having been shown, because nobody took them in time.
+    pub missed: u64,
+    /// Verdicts that the kernel refused, those for packets that the guard has let go aside.
+    pub verdict_errors: u32,
+}
+
+/// A source of packets that wait for a verdict, or have passed.
+pub(crate) trait Capture {
+    /// Its name in `status`.
+    const NAME: &'static str;
+
+    /// Its number: for log lines, the name of its thread and `status`.
+    fn id(&self) -> u16;
+
+    /// The time, on the clock by which packets are stamped.
+    fn now(&self) -> Time;
+
+    /// Waits until a packet has come, one of `others` is ready, or the time is over; it may
+    /// end sooner. What the capture itself waits for it adds to the end of `others`.
+    fn wait(&mut self, others: &mut Interests, timeout: Option<Nanos>) -> io::Result<()>;
+
+    /// Takes in a batch of what has come, without waiting. Gives whether there may be more.
+    /// An error means that the capture is of no use any more.
+    fn fill(&mut self) -> io::Result<bool>;
+
+    /// The next packet of the batch.
+    fn take(&mut self) -> Option<Seen>;
+
+    /// The IP packet that was taken last.
+    fn bytes(&mut self) -> &mut [u8];
+
+    /// Lets a packet go on, with a new mark if one is given. This takes effect at the next
+    /// [`Capture::flush`] at the latest, and packets go on in the order of these calls.
+    fn accept(&mut self, handle: Handle, mark: Option<u32>) -> io::Result<()>;
+
+    /// Gives the verdicts to the kernel. What is sent afterwards is behind them on the wire.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Lets everything go that still waits; nothing is asked of the capture afterwards.
+    fn close(&mut self) -> io::Result<()>;
+
+    /// What it has counted since the last [`Capture::reset`].
+    fn counters(&self) -> Counters;
+
+    /// Counts what was missed from zero.
+    fn reset(&mut self);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The firewall rules that bring packets to the queue, as text for `nft -f` or for
+//! `iptables-nft-restore`.
+//!
+//! They live in a table of their own. Loading it twice is loading it once, and
+//! changing it is one transaction: there is no moment without rules.
+//!
+//! The firewall decides what may pass. So the queue comes after every chain
+//! that filters, and it gets only what belongs to a connection that a client has
+//! begun: of what comes back, only packets of connections that both ends have
+//! spoken in. What the firewall drops the daemon never sees.
+
+use std::fmt::{self, Display};
+
+use crate::config::{Config, Mode};
+
+mod bridged;
+mod routed;
+
+/// Name of the table, in whichever family.
+pub const TABLE: &str = "pemi";
+/// Priority of the chain with the queue in its hook. fw4's filter chains are at 0, the
+/// last one with a name (`security`) at 50; on a bridge it is `filter` at -200, what
+/// br_netfilter brings to iptables at -1 and `srcnat` at 300.
+const AFTER_FILTERS: i32 = 310;
+
+/// The families that the table may be in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Packets that are routed, IPv4 and IPv6.
+    Inet,
+    /// Packets that pass between the ports of a bridge.
+    Bridge,
+}
+
+impl Family {
+    /// The one that `mode` needs.
+    pub fn of(mode: Mode) -> Family {
+        match mode {
+            Mode::Routed => Family::Inet,
+            Mode::Bridged => Family::Bridge,
+        }
+    }
+
+    /// The one that it does not need.
+    pub fn other(self) -> Family {
+        match self {
+            Family::Inet => Family::Bridge,
+            Family::Bridge => Family::Inet,
+        }
+    }
+
+    /// Its number in netlink messages (`NFPROTO_INET`, `NFPROTO_BRIDGE`).
+    pub fn number(self) -> u8 {
+        match self {
+            Family::Inet => 1,
+            Family::Bridge => 7,
+        }
+    }
+}
+
+impl Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::Inet => "inet",
+            Family::Bridge => "bridge",
+        })
+    }
+}
+
+/// Removes the table, also where there is none. (`destroy` would need Linux 6.3.)
+pub fn removal(family: Family) -> String {
+    format!("add table {family} {TABLE}\ndelete table {family} {TABLE}\n")
+}
+
+/// The table for `config`, in the place of the rules that it has now. Its chains
+/// stay where they are: with a chain the kernel would drop every packet that
+/// waits in any queue.
+pub fn ruleset(config: &Config) -> String {
+    let family = Family::of(config.mode);
+    let body = match family {
+        Family::Inet => routed::nft(config),
+        Family::Bridge => bridged::nft(config),
+    };
+    format!(
+        "add table {family} {TABLE}\nflush table {family} {TABLE}\ntable {family} {TABLE} {{\n{body}}}\n"
+    )
+}
+
+/// The same rules for `iptables-nft-restore --noflush` and `ip6tables-nft-restore
+/// --noflush`, for kernels without nft's queue. What runs the daemon loads them, once.
+/// Bridged packets do not come by there.
+pub fn iptables(config: &Config) -> Option<String> {
+    (config.mode == Mode::Routed).then(|| routed::iptables(config))
+}
+
+/// The rule that keeps helped flows out of the flowtable of fw4, for a file
+/// that its ruleset includes after its table. Flow offloading would take the
+/// packets past every hook; it is the first rule of fw4's forward chain, so
+/// this one has to go before it. It gives the verdict that fw4's own next rule
+/// gives to packets of known connections. Bridged packets do not come by there.
+pub fn no_offload(config: &Config) -> String {
+    if config.mode == Mode::Bridged {
+        return String::new();
+    }
+    let helped = config.helped_mark;
+    format!(
+        "insert rule inet fw4 forward ct mark & {helped:#010x} != 0 \
+         ct state established,related accept comment \"!pemi: helped flows are not offloaded\"\n"
+    )
+}
+
+/// The numbers of the queues, first and last.
+fn queues(config: &Config) -> (u16, u16) {
+    (config.queue, config.queue.saturating_add(config.queues.max(1) - 1))
+}
+
+/// Packets pass while no daemon is there (`bypass`). The kernel spreads flows over
+/// several queues by their two addresses, in both directions alike.
+fn queue(config: &Config) -> String {
+    match queues(config) {
+        (first, last) if first == last => format!("counter queue flags bypass to {first}"),
+        (first, last) => format!("counter queue flags bypass to {first}-{last}"),
+    }
+}
+
+/// Whose packets are ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Devices<'a> {
+    /// Everybody's.
+    Any,
+    /// Nobody's: networks without a device have no packets.
+    None,
+    /// Those of the clients behind these.
+    Of(&'a [String]),
+}
+
+impl Devices<'_> {
+    fn of(config: &Config) -> Devices<'_> {
+        match (config.device.is_empty(), config.network.is_empty()) {
+            (true, true) => Devices::Any,
+            (true, false) => Devices::None,
+            (false, _) => Devices::Of(&config.device),
+        }
+    }
+}
+
+fn set(items: impl IntoIterator<Item = impl Display>) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    format!("{{ {} }}", items.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> Config {
+        Config {
+            network: vec!["lan".into()],
+            device: vec!["br-lan".into(), "eth1".into()],
+            port: vec![443, 8443],
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn takes_the_place_of_earlier_rules() {
+        let text = ruleset(&config());
+        assert!(
+            text.starts_with("add table inet pemi\nflush table inet pemi\ntable inet pemi {\n")
+        );
+        assert_eq!(text.matches('{').count(), text.matches('}').count());
+    }
+
+    #[test]
+    fn both_directions_of_the_helped_devices_are_queued() {
+        let text = ruleset(&config());
+        for part in [
+            "iifname { \"br-lan\", \"eth1\" } udp dport { 443, 8443 } ct direction original goto help",
+            "oifname { \"br-lan\", \"eth1\" } udp sport { 443, 8443 } ct state established \
+             ct direction reply goto help",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(text.contains("counter queue flags bypass to 5443\n"));
+        let text = ruleset(&Config { queue: 7, queues: 3, ..config() });
+        assert!(text.contains("bypass to 7-9\n"), "{text}");
+    }
+
+    #[test]
+    fn a_network_without_a_device_has_no_packets() {
+        let nobody = ruleset(&Config { device: vec![], ..config() });
+        assert!(!nobody.contains("help"), "{nobody}");
+        let all = ruleset(&Config { device: vec![], network: vec![], ..config() });
+        assert!(all.contains("\t\tudp sport { 443, 8443 } ct state established"), "{all}");
+        let nobody = iptables(&Config { device: vec![], ..config() }).unwrap();
+        assert!(!nobody.contains("NFQUEUE") && nobody.contains("notrack"), "{nobody}");
+        let all = iptables(&Config { device: vec![], network: vec![], ..config() }).unwrap();
+        assert!(all.contains("-A FORWARD -p udp --sport 8443 -m conntrack"), "{all}");
+    }
+
+    #[test]
+    fn a_flow_is_either_helped_or_let_go() {
+        let text = ruleset(&Config { bypass_mark: 0x100, helped_mark: 0x200, ..config() });
+        assert!(text.contains("ct mark & 0x00000100 != 0 return"), "{text}");
+        let claim = "ct mark & 0x00000100 == 0 ct mark set ct mark | 0x00000200";
+        assert_eq!(text.matches(claim).count(), 2, "{text}");
+        assert!(text.contains("ct mark set ct mark & 0xfffffcff | 0x00000100"), "{text}");
+        let fw4 = no_offload(&Config { helped_mark: 0x200, ..config() });
+        assert!(fw4.contains("inet fw4 forward ct mark & 0x00000200 != 0 ct state"), "{fw4}");
+    }
+
+    #[test]
+    fn the_queue_comes_after_every_filter() {
+        for mode in [Mode::Routed, Mode::Bridged] {
+            let text = ruleset(&Config { mode, ..config() });
+            assert!(text.contains("hook forward priority 310;"), "{text}");
+            let (chain, _) = text.split_once("queue flags").unwrap();
+            assert!(chain.rsplit("chain ").next().unwrap().starts_with("help {"), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_same_for_iptables() {
+        let text = iptables(&Config { queues: 3, ..config() }).unwrap();
+        for line in [
+            "-A FORWARD -i br-lan -p udp --dport 443 -m conntrack --ctdir ORIGINAL -g pemi",
+            "-A FORWARD -o eth1 -p udp --sport 8443 -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A pemi -m connmark --mark 0x10000000/0x10000000 -j RETURN",
+            "-A FORWARD -i br-lan -p udp --dport 443 -m conntrack --ctdir ORIGINAL \
+             -m connmark ! --mark 0x10000000/0x10000000 -j CONNMARK --set-xmark 0x40000000/0x40000000",
+            "-A pemi -j NFQUEUE --queue-balance 5443:5445 --queue-bypass",
+            "-A POSTROUTING -m mark --mark 0x10000000/0x10000000 -j CONNMARK --set-xmark 0x10000000/0x50000000",
+            "-A OUTPUT -m mark --mark 0x20000000/0x20000000 -p udp --dport 443 -j ACCEPT",
+            "-A OUTPUT -m mark --mark 0x20000000/0x20000000 -j CT --notrack",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
+        }
+        assert!(iptables(&config()).unwrap().contains("NFQUEUE --queue-num 5443 --queue-bypass"));
+        assert_eq!(iptables(&Config { mode: Mode::Bridged, ..config() }), None);
+    }
+
+    #[test]
+    fn bridged_rules_know_ports_and_whole_bridges() {
+        let text = ruleset(&Config { mode: Mode::Bridged, port: vec![443], ..config() });
+        assert!(text.starts_with("add table bridge pemi\n"));
+        for part in [
+            "oifname { \"br-lan\", \"eth1\" } udp sport { 443 } goto help",
+            "meta ibrname { \"br-lan\", \"eth1\" } udp dport { 443 } goto help",
+            "ip saddr . ip daddr . udp sport . udp dport @bypassed4 return",
+            "add @bypassed6 { ip6 daddr . ip6 saddr . udp dport . udp sport }",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert_eq!(text.matches('{').count(), text.matches('}').count());
+    }
+}

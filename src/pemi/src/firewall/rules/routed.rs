@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The rules for packets that are routed, described once and written down for nft or
+//! for iptables.
+
+use std::fmt::Write;
+
+use super::{AFTER_FILTERS, Devices, queue, queues, set};
+use crate::config::Config;
+
+/// What a rule asks of a packet.
+enum Test<'a> {
+    /// A client's packet to a server, of a connection that a client began.
+    ToServer(Devices<'a>, &'a [u16]),
+    /// A server's packet to a client, of such a connection; so both have spoken.
+    ToClient(Devices<'a>, &'a [u16]),
+    /// A packet for one of these ports of servers.
+    ForServers(&'a [u16]),
+    /// A packet with this mark.
+    Marked(u32),
+    /// A packet of a connection with this mark, or without it.
+    OfConnection(u32),
+    NotOfConnection(u32),
+}
+
+/// What becomes of a packet that passes all tests of a rule.
+enum Act {
+    /// It goes through the rules of [`Chain::Help`].
+    Help,
+    /// No more rules of this chain.
+    Return,
+    /// The same, in a chain of a hook.
+    Accept,
+    /// Connection tracking does not look at it.
+    Untracked,
+    /// The mark of its connection loses some bits and gets others.
+    Mark { clear: u32, set: u32 },
+    /// It waits for the daemon.
+    Queue,
+}
+
+/// The chains, in the order in which they are written down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Chain {
+    Claim,
+    Forward,
+    Help,
+    Postrouting,
+    Output,
+}
+
+struct Rule<'a> {
+    tests: Vec<Test<'a>>,
+    act: Act,
+}
+
+fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
+    let Config { mark, bypass_mark, helped_mark, .. } = *config;
+    let devices = Devices::of(config);
+    let rule = |tests, act| Rule { tests, act };
+    let ours = || Act::Mark { clear: 0, set: helped_mark };
+    match chain {
+        Chain::Claim | Chain::Forward | Chain::Help if devices == Devices::None => Vec::new(),
+        // The first rule of fw4's forward chain puts connections into its flowtable, past
+        // which no packet comes: they have to be marked before it (`no_offload`).
+        Chain::Claim => {
+            [Test::ToServer(devices, &config.port), Test::ToClient(devices, &config.port)]
+                .map(|test| rule(vec![test, Test::NotOfConnection(bypass_mark)], ours()))
+                .into()
+        }
+        Chain::Forward => vec![
+            rule(vec![Test::ToServer(devices, &config.port)], Act::Help),
+            rule(vec![Test::ToClient(devices, &config.port)], Act::Help),
+        ],
+        Chain::Help => {
+            vec![rule(vec![Test::OfConnection(bypass_mark)], Act::Return), rule(vec![], Act::Queue)]
+        }
+        // The daemon adds bypass_mark to the mark of the packet with whose verdict it
+        // lets a flow go; the queue's own hook does not see that packet again.
+        Chain::Postrouting => vec![rule(
+            vec![Test::Marked(bypass_mark)],
+            Act::Mark { clear: helped_mark, set: bypass_mark },
+        )],
+        // Copies are no new packets to connection tracking, except on their way up,
+        // where they have to be translated like those before them.
+        Chain::Output => vec![
+            rule(vec![Test::Marked(mark), Test::ForServers(&config.port)], Act::Accept),
+            rule(vec![Test::Marked(mark)], Act::Untracked),
+        ],
+    }
+}
+
+/// The inside of the nft table.
+pub fn nft(config: &Config) -> String {
+    let mut text = String::new();
+    for (chain, head) in [
+        (Chain::Claim, format!("claim {{\n\t\t{}", base("forward", "mangle"))),
+        (Chain::Forward, format!("forward {{\n\t\t{}", base("forward", AFTER_FILTERS))),
+        (Chain::Help, "help {".into()),
+        (Chain::Postrouting, format!("postrouting {{\n\t\t{}", base("postrouting", "mangle"))),
+        (Chain::Output, format!("output {{\n\t\t{}", base("output", "raw"))),
+    ] {
+        let rules = rules(config, chain);
+        if chain == Chain::Help && rules.is_empty() {
+            continue;
+        }
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{gap}\tchain {head}");
+        for rule in rules {
+            let tests = rule.tests.iter().map(nft_test);
+            let words: Vec<String> = tests.chain([nft_act(config, &rule.act)]).collect();
+            let _ = writeln!(text, "\t\t{}", words.join(" "));
+        }
+        text.push_str("\t}\n");
+    }
+    text
+}
+
+fn base(hook: &str, priority: impl std::fmt::Display) -> String {
+    format!("type filter hook {hook} priority {priority}; policy accept;")
+}
+
+fn nft_test(test: &Test) -> String {
+    let of = |word: &str, devices: &Devices| match devices {
+        Devices::Of(names) => {
+            format!("{word} {} ", set(names.iter().map(|name| format!("\"{name}\""))))
+        }
+        Devices::Any | Devices::None => String::new(),
+    };
+    match test {
+        Test::ToServer(devices, ports) => {
+            format!("{}udp dport {} ct direction original", of("iifname", devices), set(*ports))
+        }
+        Test::ToClient(devices, ports) => format!(
+            "{}udp sport {} ct state established ct direction reply",
+            of("oifname", devices),
+            set(*ports)
+        ),
+        Test::ForServers(ports) => format!("udp dport {}", set(*ports)),
+        Test::Marked(mark) => format!("meta mark & {mark:#010x} != 0"),
+        Test::OfConnection(mark) => format!("ct mark & {mark:#010x} != 0"),
+        Test::NotOfConnection(mark) => format!("ct mark & {mark:#010x} == 0"),
+    }
+}
+
+fn nft_act(config: &Config, act: &Act) -> String {
+    match act {
+        Act::Help => "goto help".into(),
+        Act::Return => "return".into(),
+        Act::Accept => "accept".into(),
+        Act::Untracked => "notrack".into(),
+        Act::Mark { clear: 0, set } => format!("ct mark set ct mark | {set:#010x}"),
+        Act::Mark { clear, set } => {
+            format!("ct mark set ct mark & {:#010x} | {set:#010x}", !clear & !set)
+        }
+        Act::Queue => queue(config),
+    }
+}
+
+/// Name of our chain beside those of iptables.
+const OURS: &str = "pemi";
+
+/// For `iptables-nft-restore --noflush`. The table `security` comes after `filter`.
+pub fn iptables(config: &Config) -> String {
+    let mut text = String::new();
+    for (table, chains) in [
+        ("raw", &[(Chain::Output, "OUTPUT")][..]),
+        ("mangle", &[(Chain::Claim, "FORWARD"), (Chain::Postrouting, "POSTROUTING")]),
+        ("security", &[(Chain::Forward, "FORWARD"), (Chain::Help, OURS)]),
+    ] {
+        let _ = writeln!(text, "*{table}");
+        if table == "security" {
+            let _ = writeln!(text, ":{OURS} - [0:0]");
+        }
+        for (chain, name) in chains {
+            for rule in rules(config, *chain) {
+                let act = iptables_act(config, &rule.act);
+                for tests in alternatives(&rule.tests) {
+                    let _ = writeln!(text, "-A {name}{tests} {act}");
+                }
+            }
+        }
+        text.push_str("COMMIT\n");
+    }
+    text
+}
+
+/// iptables knows no sets: a rule for each combination.
+fn alternatives(tests: &[Test]) -> Vec<String> {
+    tests.iter().fold(vec![String::new()], |lines, test| {
+        let each = iptables_test(test);
+        lines
+            .iter()
+            .flat_map(|line| each.iter().map(move |test| format!("{line} {test}")))
+            .collect()
+    })
+}
+
+fn iptables_test(test: &Test) -> Vec<String> {
+    let each = |flag: &str, devices: &Devices, side: &str, ports: &[u16], tracked: &str| {
+        let devices: Vec<String> = match devices {
+            Devices::Of(names) => names.iter().map(|name| format!("{flag} {name} ")).collect(),
+            Devices::Any | Devices::None => vec![String::new()],
+        };
+        let with = |device: &String| -> Vec<String> {
+            let line = |port| format!("{device}-p udp {side} {port}{tracked}");
+            ports.iter().map(line).collect()
+        };
+        devices.iter().flat_map(with).collect()
+    };
+    match test {
+        Test::ToServer(devices, ports) => {
+            each("-i", devices, "--dport", ports, " -m conntrack --ctdir ORIGINAL")
+        }
+        Test::ToClient(devices, ports) => {
+            let tracked = " -m conntrack --ctstate ESTABLISHED --ctdir REPLY";
+            each("-o", devices, "--sport", ports, tracked)
+        }
+        Test::ForServers(ports) => each("", &Devices::Any, "--dport", ports, ""),
+        Test::Marked(mark) => vec![format!("-m mark --mark {mark:#010x}/{mark:#010x}")],
+        Test::OfConnection(mark) => vec![format!("-m connmark --mark {mark:#010x}/{mark:#010x}")],
+        Test::NotOfConnection(mark) => {
+            vec![format!("-m connmark ! --mark {mark:#010x}/{mark:#010x}")]
+        }
+    }
+}
+
+fn iptables_act(config: &Config, act: &Act) -> String {
+    match act {
+        Act::Help => format!("-g {OURS}"),
+        Act::Return => "-j RETURN".into(),
+        Act::Accept => "-j ACCEPT".into(),
+        Act::Untracked => "-j CT --notrack".into(),
+        Act::Mark { clear, set } => {
+            format!("-j CONNMARK --set-xmark {set:#010x}/{:#010x}", clear | set)
+        }
+        Act::Queue => match queues(config) {
+            (first, last) if first == last => {
+                format!("-j NFQUEUE --queue-num {first} --queue-bypass")
+            }
+            (first, last) => format!("-j NFQUEUE --queue-balance {first}:{last} --queue-bypass"),
+        },
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Keeps our table in the kernel's ruleset while the daemon runs.
+//!
+//! `service firewall stop` of OpenWrt deletes every table there is, and only
+//! those who listen to the notifications of nf_tables learn of it. So the daemon listens.
+//! Rules are loaded by `nft`, which every router with a firewall has.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use crate::config::Config;
+use crate::firewall::nft::{self, nft};
+use crate::firewall::rules::{self, Family, TABLE};
+use crate::sys::socket::{self, Buffer};
+
+/// From the kernel's headers; not in every libc's.
+const NFNLGRP_NFTABLES: u32 = 7;
+const NFNL_SUBSYS_NFTABLES: u8 = 10;
+const NFT_MSG_NEWTABLE: u8 = 0;
+const NFT_MSG_DELTABLE: u8 = 2;
+const NFTA_TABLE_NAME: u16 = 1;
+/// Notifications of large sets of other tables come by here, too.
+const RECEIVE_BUFFER: u32 = 256 << 10;
+/// The time until our table is put back: whoever removed it may be about to stop us as well.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// The times between two attempts: the first one, and the longest.
+const RETRY: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+
+/// Our table.
+#[derive(Debug)]
+pub struct Firewall {
+    family: Family,
+    ruleset: String,
+    notifications: File,
+    buffer: Box<[u8]>,
+    /// When to load the rules again.
+    due: Option<Instant>,
+    retry: Duration,
+    error: Option<String>,
+}
+
+impl Firewall {
+    /// Loads the rules. If they cannot be loaded that is no error here: the reason may pass,
+    /// and [`Firewall::error`] gives it.
+    pub fn start(config: &Config) -> io::Result<Firewall> {
+        let fd = socket::netlink(libc::NETLINK_NETFILTER, NFNLGRP_NFTABLES)?;
+        socket::set_buffer(fd.as_fd(), Buffer::Receive, RECEIVE_BUFFER);
+        let family = Family::of(config.mode);
+        // A table that a killed daemon of the other mode left behind. Kernels
+        // without that family refuse, and have none.
+        let _ = nft(&rules::removal(family.other()));
+        let mut firewall = Firewall {
+            family,
+            ruleset: rules::ruleset(config),
+            notifications: File::from(fd),
+            buffer: vec![0; 32 << 10].into_boxed_slice(),
+            due: None,
+            retry: RETRY[0],
+            error: None,
+        };
+        firewall.load(true);
+        Ok(firewall)
+    }
+
+    /// Changes the rules if `config` asks for other ones.
+    pub fn configure(&mut self, config: &Config) {
+        let ruleset = rules::ruleset(config);
+        if ruleset != self.ruleset {
+            self.ruleset = ruleset;
+            self.retry = RETRY[0];
+            self.load(false);
+        }
+    }
+
+    /// Why the rules are not there.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// When [`Firewall::work`] is to be called, even without a notification.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Takes notifications and does what is due.
+    pub fn work(&mut self) {
+        let mut there = None;
+        loop {
+            match self.notifications.read(&mut self.buffer) {
+                Ok(len) => there = table_change(&self.buffer[..len], self.family).or(there),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Notifications were lost, and our table may have been among them.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => there = Some(false),
+                Err(_) => break,
+            }
+        }
+        match there {
+            Some(true) => self.due = None,
+            Some(false) => self.due = Some(Instant::now() + PATIENCE),
+            None => {}
+        }
+        if self.due.is_some_and(|due| due <= Instant::now()) {
+            self.due = None;
+            if self.error.is_some() {
+                self.load(true);
+            } else if !self.is_there() {
+                log::warn!("the firewall table of pemi was removed; it is put back");
+                self.load(true);
+            }
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        nft(&format!("list table {} {TABLE}\n", self.family)).is_ok()
+    }
+
+    fn load(&mut self, fresh: bool) {
+        let removal = if fresh { rules::removal(self.family) } else { String::new() };
+        match nft(&(removal + &self.ruleset)) {
+            Ok(()) => (self.error, self.due, self.retry) = (None, None, RETRY[0]),
+            Err(error) => {
+                let error = format!("firewall rules cannot be loaded: {error}");
+                if self.error.as_ref() != Some(&error) {
+                    log::error!("{error}; packets pass unhelped");
+                }
+                self.error = Some(error);
+                self.due = Some(Instant::now() + self.retry);
+                self.retry = (self.retry * 2).min(RETRY[1]);
+            }
+        }
+    }
+}
+
+impl Drop for Firewall {
+    fn drop(&mut self) {
+        if let Err(error) = nft::within(nft::FAREWELL, &rules::removal(self.family)) {
+            log::error!("table {} {TABLE} cannot be removed: {error}", self.family);
+        }
+    }
+}
+
+impl AsFd for Firewall {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.notifications.as_fd()
+    }
+}
+
+/// Whether the notifications of one datagram end with our table there or gone;
+/// `None` if they are not about it.
+fn table_change(mut datagram: &[u8], family: Family) -> Option<bool> {
+    let mut there = None;
+    while let Some((message, rest)) = message(datagram) {
+        datagram = rest;
+        let is_there = match message.kind {
+            NFT_MSG_NEWTABLE => true,
+            NFT_MSG_DELTABLE => false,
+            _ => continue,
+        };
+        if message.family == family.number() && names_us(message.attributes) {
+            there = Some(is_there);
+        }
+    }
+    there
+}
+
+struct Message<'a> {
+    kind: u8,
+    family: u8,
+    attributes: &'a [u8],
+}
+
+/// The first nf_tables message, and what follows it.
+fn message(data: &[u8]) -> Option<(Message<'_>, &[u8])> {
+    let len = u32::from_ne_bytes(*data.first_chunk()?) as usize;
+    let whole = data.get(..len)?;
+    let rest = data.get((len + 3) & !3..).unwrap_or_default();
+    let kind = u16::from_ne_bytes(*whole.get(4..)?.first_chunk()?).to_be_bytes();
+    let kind = if kind[0] == NFNL_SUBSYS_NFTABLES { kind[1] } else { u8::MAX };
+    Some((Message { kind, family: *whole.get(16)?, attributes: whole.get(20..)? }, rest))
+}
+
+fn names_us(mut attributes: &[u8]) -> bool {
+    while let (Some(len), Some(kind)) = (word(attributes, 0), word(attributes, 2)) {
+        let Some(value) = attributes.get(4..usize::from(len)) else { return false };
+        if kind == NFTA_TABLE_NAME {
+            let name = CStr::from_bytes_until_nul(value);
+            return name.is_ok_and(|name| name.to_bytes() == TABLE.as_bytes());
+        }
+        attributes = attributes.get((usize::from(len) + 3) & !3..).unwrap_or_default();
+    }
+    false
+}
+
+fn word(data: &[u8], at: usize) -> Option<u16> {
+    data.get(at..)?.first_chunk().copied().map(u16::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notification(kind: u8, family: u8, name: &str) -> Vec<u8> {
+        let mut attributes = vec![];
+        for (kind, value) in [(2u16, vec![0; 4]), (1, [name.as_bytes(), &[0]].concat())] {
+            attributes.extend((value.len() as u16 + 4).to_ne_bytes());
+            attributes.extend(kind.to_ne_bytes());
+            attributes.extend(&value);
+            attributes.resize((attributes.len() + 3) & !3, 0);
+        }
+        let mut bytes = (20 + attributes.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend((u16::from(NFNL_SUBSYS_NFTABLES) << 8 | u16::from(kind)).to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend([family, 0, 0, 0]);
+        bytes.extend(attributes);
+        bytes
+    }
+
+    #[test]
+    fn the_last_word_about_our_table_counts() {
+        let (new, gone) = (notification(0, 1, "pemi"), notification(2, 1, "pemi"));
+        let others =
+            [notification(2, 7, "pemi"), notification(2, 1, "fw4"), notification(6, 1, "")];
+        let change = |parts: &[&[u8]]| table_change(&parts.concat(), Family::Inet);
+        assert_eq!(change(&[&gone]), Some(false));
+        assert_eq!(change(&[&gone, &new]), Some(true));
+        assert_eq!(change(&[&new, &gone, &others.concat()]), Some(false));
+        assert_eq!(change(&[&others.concat()]), None);
+        assert_eq!(table_change(&notification(2, 7, "pemi"), Family::Bridge), Some(false));
+    }
+
+    #[test]
+    fn cut_and_nonsensical_notifications_are_survived() {
+        let whole = notification(2, 1, "pemi");
+        for cut in 0..whole.len() {
+            assert_eq!(table_change(&whole[..cut], Family::Inet), None);
+        }
+        for (at, value) in (0..whole.len()).flat_map(|at| [0, 1, 0x7f, 0xff].map(|v| (at, v))) {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            table_change(&bytes, Family::Inet);
+        }
+        assert_eq!(table_change(&[0; 64], Family::Inet), None);
+    }
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The kernel's interfaces, thinly, and the checksum of its packets.
+
+pub mod checksum;
+pub mod clock;
+pub(crate) mod entropy;
+pub mod poll;
+pub(crate) mod privileges;
+pub(crate) mod reply;
+pub(crate) mod sched;
+pub(crate) mod seccomp;
+pub(crate) mod signals;
+pub mod socket;

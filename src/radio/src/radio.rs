@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Asks the kernel, and hears what it tells. No right is needed for any of it.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::event::Event;
+use crate::family::Family;
+use crate::interface::Interface;
+use crate::kernel::Socket;
+use crate::mac::Mac;
+use crate::netlink::{Malformed, Message, Messages, Role};
+use crate::nl80211;
+use crate::station::Station;
+
+/// The kernel makes answers of up to 32 KiB if a reader has the room.
+const ROOM: usize = 32 * 1024;
+
+/// For questions. Each call sleeps until the kernel has answered, which may take a while: the
+/// radio's lock may be taken, or its firmware asked.
+#[derive(Debug)]
+pub struct Radio {
+    socket: Socket,
+    family: Family,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Radio {
+    /// The error is `NotFound` where the kernel has no nl80211.
+    pub fn open() -> io::Result<Radio> {
+        let socket = Socket::open(true)?;
+        let mut buffer = vec![0; ROOM];
+        socket.send(&Family::question(0))?;
+        let mut family = None;
+        answer(&socket, &mut buffer, 0, false, |message| family = Family::read(message))?;
+        let family = family.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Radio { socket, family, sequence: 0, buffer })
+    }
+
+    /// All interfaces of all radios in this network namespace.
+    pub fn interfaces(&mut self) -> io::Result<Vec<Interface>> {
+        let mut found = Vec::new();
+        let ask = |family, sequence| nl80211::interfaces(family, sequence);
+        self.ask(ask, true, |message| found.extend(Interface::read(message)))?;
+        Ok(found)
+    }
+
+    /// Calls `take` with each station of an interface. Says whether that is there: it may have
+    /// gone before its event was heard.
+    pub fn stations(&mut self, interface: u32, mut take: impl FnMut(&Station)) -> io::Result<bool> {
+        let ask = |family, sequence| nl80211::stations(family, sequence, interface);
+        is_there(self.ask(ask, true, |message| {
+            if let Some(station) = Station::read(message) {
+                take(&station);
+            }
+        }))
+    }
+
+    /// One station; nothing if it is not there.
+    pub fn station(&mut self, interface: u32, mac: Mac) -> io::Result<Option<Station>> {
+        let mut found = None;
+        let ask = |family, sequence| nl80211::station(family, sequence, interface, mac);
+        is_there(self.ask(ask, false, |message| found = Station::read(message)))?;
+        Ok(found)
+    }
+
+    /// What happens from now on.
+    pub fn events(&self) -> io::Result<Events> {
+        let socket = Socket::open(false)?;
+        for group in [self.family.config, self.family.mlme].into_iter().flatten() {
+            socket.join(group)?;
+        }
+        Ok(Events { socket, family: self.family.id, heard: VecDeque::new(), buffer: vec![0; ROOM] })
+    }
+
+    fn ask(
+        &mut self,
+        question: impl FnOnce(u16, u32) -> Vec<u8>,
+        all: bool,
+        take: impl FnMut(&Message<'_>),
+    ) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.socket.send(&question(self.family.id, self.sequence))?;
+        answer(&self.socket, &mut self.buffer, self.sequence, all, take)
+    }
+}
+
+/// Reads one answer to its end. What is left of an earlier one has another number.
+fn answer(
+    socket: &Socket,
+    buffer: &mut [u8],
+    sequence: u32,
+    all: bool,
+    mut take: impl FnMut(&Message<'_>),
+) -> io::Result<()> {
+    loop {
+        for message in Messages(socket.receive(buffer)?) {
+            let message = message.map_err(malformed)?;
+            if message.sequence != sequence {
+                continue;
+            }
+            match message.role() {
+                Role::Content => take(&message),
+                Role::Done => return Ok(()),
+                Role::Failed(number) => return Err(io::Error::from_raw_os_error(number)),
+            }
+            if !all {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// False if what was asked about is not there.
+fn is_there(answered: io::Result<()>) -> io::Result<bool> {
+    match answered {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn malformed(error: Malformed) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+/// Events of interfaces and stations. Never waits: whoever wants that polls its descriptor.
+#[derive(Debug)]
+pub struct Events {
+    socket: Socket,
+    family: u16,
+    heard: VecDeque<Event>,
+    buffer: Vec<u8>,
+}
+
+impl Events {
+    /// The next event; nothing if there is none yet.
+    pub fn hear(&mut self) -> io::Result<Option<Event>> {
+        while self.heard.is_empty() {
+            match self.socket.receive(&mut self.buffer) {
+                Ok(bytes) => {
+                    let messages = Messages(bytes).flatten();
+                    let ours = messages.filter(|message| message.kind == self.family);
+                    self.heard.extend(ours.filter_map(|message| Event::read(&message)));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    return Ok(Some(Event::Missed));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.heard.pop_front())
+    }
+}
+
+impl AsFd for Events {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
