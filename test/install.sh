@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # install.sh PACKAGE...: installs those of the Debian packages that are missing. Quick
 # when none is.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Client, router and server in network namespaces, on plain veth pairs."""
 
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Speed of engine and quACK and of a whole router, as one JSON object.
 
 The object goes to standard output, everything else to standard error.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Headless Chromium, and what all tests ask of a page."""
 
 import os
@@ -102,9 +103,15 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def text(self, selector: str = "#maincontent") -> str:
+        return self._read(selector, lambda node: node.text)
+
+    def attribute(self, selector: str, name: str) -> str:
+        return self._read(selector, lambda node: node.get_attribute(name))
+
+    def _read(self, selector: str, what: Callable[[WebElement], str]) -> str:
         def read() -> list[str]:
             try:
-                return [self.one(selector).text]
+                return [what(self.one(selector))]
             except StaleElementReferenceException:
                 # The page has drawn it anew meanwhile.
                 return []

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """One browser for all tests; a server of its own for each."""
 
 import pytest

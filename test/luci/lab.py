@@ -1,15 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A client and a server on either side of a router's network namespace, links emulated."""
 
 import json
 import os
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 APPS = Path(os.environ.get("PEMI_APPS", TOP / "test/target/release"))
-MARK = "0x20000000/0x20000000"
+PEMI = os.environ.get("PEMI", TOP / "target/release/pemi")
 SERVER = "10.77.1.2"
 
 
@@ -63,14 +65,18 @@ class Lab:
         for space, address in ((self.client, self.client_address), (self.server, SERVER)):
             space.run(f"ip addr add {address}/24 dev eth0")
             space.run(f"ip route add default via {address[:-1]}1")
-        for side in ("sport", "dport"):
-            # Many a kernel has NFQUEUE for iptables only.
-            router.run(
-                f"iptables-nft -t mangle -A FORWARD -p udp --{side} {port}"
-                f" -m mark ! --mark {MARK} -j NFQUEUE --queue-num {queue} --queue-bypass"
-            )
+        self.attach(port, queue)
         self.link(self.wifi, "--delay", 2, "--loss-ab", 1.5, "--rate", 60)
         self.link(self.wan, "--delay", 15, "--rate", 30)
+
+    def attach(self, port: int, queue: int) -> None:
+        """The daemon's own rules; many a kernel has queues for iptables only."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+            json.dump({"port": [port], "queue": queue}, config)
+            config.flush()
+            rules = subprocess.check_output([PEMI, "rules", "--iptables", "--config", config.name])
+        command = self.router.command("iptables-nft-restore", "--noflush")
+        subprocess.run(command, input=rules, check=True)
 
     @staticmethod
     def pair(one: Space, name: str, other: Space, far: str) -> None:
@@ -114,8 +120,7 @@ class Daemon:
         self.control.unlink(missing_ok=True)
         config = folder / "config.json"
         config.write_text(json.dumps({"control": str(self.control), **settings}))
-        pemi = os.environ.get("PEMI", TOP / "target/release/pemi")
-        words = router.command(pemi, "run", "--config", config)
+        words = router.command(PEMI, "run", "--config", config)
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         until = time.monotonic() + 10
         while not self.control.exists() and time.monotonic() < until:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The app's translations, and the texts in its sources that they are of."""
 
 import json

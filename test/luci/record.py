@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Records what a real daemon answers, into fixtures/: as root, two minutes and a half.
 
 Each file holds the answers of a second for some seconds on end; server.py plays them.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # rig.sh WORK: a router in namespaces with real ubusd, procd, netifd, rpcd, uhttpd and LuCI.
 # Says the process id of its init when pages can be loaded; all ends with it (SIGKILL).
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A router as its ubus shows it: the daemon's answers are recorded, the rest is simulated."""
 
 import copy
@@ -5,12 +6,16 @@ import json
 import time
 from pathlib import Path
 
+from acl import Acl
+
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 
 # What uhttpd answers for a call that does not get to an object.
 NO_OBJECT = (-32000, "Object not found")
 NO_METHOD = (-32601, "Method not found")
 DENIED = (-32002, "Access denied")
+# rpcd's own refusal.
+PERMISSION_DENIED = 6
 
 NETWORK = {
     "loopback": {"type": "interface", "device": "lo", "proto": "static"},
@@ -38,6 +43,7 @@ class Router:
     def __init__(self, state: str):
         fixture = STATES[state].get("fixture", state)
         self.options = STATES[state]
+        self.acl = Acl("read") if self.options.get("readonly") else Acl("read", "write")
         recorded = json.loads((FIXTURES / f"{fixture}.json").read_text()) if fixture else None
         self.frames, self.history = (
             (recorded["frames"], recorded["history"]) if recorded else ([], [])
@@ -89,17 +95,13 @@ class Router:
 
     # What the rest of the router says.
 
-    def rc(self, method: str, arguments: dict) -> dict:
-        if method == "list":
-            return {"pemi": dict(self.service)}
-        if self.options.get("readonly"):
-            raise Refused(DENIED)
-        action = arguments["action"]
+    def init(self, action: str) -> dict:
+        """The init script, by rpcd's `file` `exec`."""
         if action in ("enable", "disable"):
             self.service["enabled"] = action == "enable"
         else:
             self.reload(action != "stop")
-        return {}
+        return {"code": 0}
 
     def reload(self, wanted: bool = True) -> None:
         self.service["running"] = wanted and self.committed["pemi"]["main"].get("enabled") == "1"
@@ -149,15 +151,19 @@ class Router:
     def answer(self, name: str, method: str, arguments: dict) -> dict:
         if name == "pemi":
             return self.pemi(method, arguments)
-        if name == "rc":
-            return self.rc(method, arguments)
         if name == "uci":
             if self.options.get("stranger"):
                 raise Refused(DENIED)
             return self.config(method, arguments)
+        if self.options.get("stranger") and name == "file":
+            raise Refused(DENIED)
+        if not self.acl.allows(name, method, arguments):
+            raise Refused(PERMISSION_DENIED if name in ("file", "rc") else DENIED)
+        if (name, method) == ("rc", "list"):
+            return {"pemi": dict(self.service)}
+        if (name, method) == ("file", "exec"):
+            return self.init(*arguments["params"])
         if (name, method) == ("file", "stat"):
-            if self.options.get("stranger"):
-                raise Refused(DENIED)
             if self.options.get("noqueue"):
                 raise Refused(4)
             return {"path": arguments["path"], "size": 0, "type": "file"}

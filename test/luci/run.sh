@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # The tests of the LuCI app; those in real LuCI as well if LUCI_ROOT and OPENWRT_ROOTFS
 # (see rig.sh) are set.
 set -euo pipefail
@@ -9,12 +10,12 @@ node=$top/out/node/node_modules
 if [ -d "$node" ]; then
   NODE_LIBRARIES=$node "$node/.bin/eslint" --config luci-app-pemi/eslint.config.mjs luci-app-pemi
 else
-  echo "luci-test: SKIPPED eslint: it is not installed"
+  echo "test-luci: SKIPPED eslint: it is not installed"
 fi
 /usr/bin/python3 -m pytest test/luci --ignore test/luci/test_real.py
 
 skip() {
-  echo "luci-test: SKIPPED real LuCI: $1"
+  echo "test-luci: SKIPPED real LuCI: $1"
   exit 0
 }
 [ -n "${LUCI_ROOT:-}" ] || skip "LUCI_ROOT is not set"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Serves the app's pages with a router's answers: test/luci/server.py STATE [PORT]."""
 
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Installs what the tests of the LuCI app need, on Debian 12; eslint into out/luci/node
 # where npm's registry can be reached. Does nothing, quickly, when everything is there.
 set -euo pipefail

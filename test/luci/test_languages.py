@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The pages in other languages: nothing stays English, nothing gets too wide."""
 
 import re

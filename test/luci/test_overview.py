@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Services > PEMI > Overview in every state."""
 
 import pytest
@@ -10,7 +11,7 @@ SAYS = {
     "idle": ("idle", "waits for traffic"),
     "noquic": ("noquic", "no QUIC yet"),
     "many": (None, "Running"),
-    "errors": (None, "firewall rules"),
+    "errors": ("noquic", "firewall rules"),
     "off": ("off", "switched off"),
     "crashed": ("stopped", "libnetfilter-queue"),
     "noqueue": ("noqueue", "kmod-nft-queue"),
@@ -95,13 +96,13 @@ def test_sorting(page):
     browser = page.open(PATH, "many")
     head = "#pemi-flows .table-titles .th:nth-child(2) a"
     browser.click(head)
-    assert "ascending" in browser.one("#pemi-flows .th:nth-child(2)").get_attribute("aria-sort")
+    assert "ascending" in browser.attribute("#pemi-flows .th:nth-child(2)", "aria-sort")
     assert browser.run(COLUMN, 1) == sorted(browser.run(COLUMN, 1))
     browser.click("#pemi-flows .table-titles .th:nth-child(3) a")
     first = browser.run(COLUMN, 2)
     browser.click("#pemi-flows .table-titles .th:nth-child(3) a")
     assert browser.run(COLUMN, 2) == first[::-1] or len(set(first)) < len(first)
-    assert browser.one("#pemi-flows .th:nth-child(2)").get_attribute("aria-sort") == "none"
+    assert browser.attribute("#pemi-flows .th:nth-child(2)", "aria-sort") == "none"
 
 
 @pytest.mark.parametrize("state", ["running", "many", "off", "busy"])
@@ -187,7 +188,7 @@ def test_a_narrow_window(page, screen):
     browser = page.open(PATH, "many", width=360, screen=screen)
     assert browser.run("return screen.width") == screen
     browser.click("#pemi-flows .table-titles .th:nth-child(2) a")
-    assert "ascending" in browser.one("#pemi-flows .th:nth-child(2)").get_attribute("aria-sort")
+    assert "ascending" in browser.attribute("#pemi-flows .th:nth-child(2)", "aria-sort")
     label = "return getComputedStyle(document.querySelector('#pemi-flows .td'), '::before').content"
     assert browser.run(label) == '"Client"'
     hidden = (
@@ -203,13 +204,13 @@ def test_buttons(page):
     browser = page.open(PATH, "off")
     browser.click("[data-pemi-action='on']")
     browser.one("[data-pemi-state='idle']")
-    assert [call[3]["action"] for call in page.called("rc", "init")] == ["enable", "start"]
+    assert [call[3]["params"] for call in page.called("file", "exec")] == [["enable"], ["start"]]
     assert page.router.committed["pemi"]["main"]["enabled"] == "1"
     for action in ("stop", "start", "restart", "noboot", "boot"):
         browser.click(f"[data-pemi-action='{action}']:not([disabled])")
         sent = {"noboot": "disable", "boot": "enable"}.get(action, action)
         browser.until(
-            lambda sent=sent: page.called("rc", "init")[-1][3]["action"] == sent, f"no {sent}"
+            lambda sent=sent: page.called("file", "exec")[-1][3]["params"] == [sent], f"no {sent}"
         )
     browser.click("[data-pemi-action='off']:not([disabled])")
     browser.one("[data-pemi-state='off']")
@@ -222,4 +223,4 @@ def test_reading_only(page):
     browser.one("[data-pemi-state='running']")
     buttons = browser.all("[data-pemi-action]")
     assert all(not button.is_enabled() for button in buttons)
-    assert page.called("rc", "init") == []
+    assert page.called("file", "exec") == []

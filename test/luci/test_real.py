@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The same pages in real LuCI on a rig (rig.sh), whose init is RIG; from inside its network.
 
 The tests are a walk: each begins where the one before has left the router.
@@ -275,6 +276,7 @@ def test_reader(luci, lab):
     codes = browser.driver.execute_async_script("""
       const done = arguments[arguments.length - 1];
       const tries = [['rc', 'init', {name: 'pemi', action: 'stop'}],
+        ['file', 'exec', {command: '/etc/init.d/pemi', params: ['stop']}],
         ['uci', 'set', {config: 'pemi', section: 'main', values: {enabled: '0'}}],
         ['pemi', 'reset', {}], ['pemi', 'log', {level: 'debug'}],
         ['file', 'stat', {path: '/proc/net/netfilter/nfnetlink_queue'}], ['pemi', 'status', {}]];

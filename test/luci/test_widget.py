@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The part of Status > Overview: one line and a bar, nothing where there is nothing to say."""
 
 import pytest
@@ -10,8 +11,7 @@ PATH = "admin/status/overview"
 @pytest.mark.parametrize("width", SIZES)
 def test_running(page, width, theme):
     browser = page.open(PATH, "running", theme, width)
-    bar = browser.one("#view .cbi-progressbar")
-    assert "losses repaired" in bar.get_attribute("title")
+    assert "losses repaired" in browser.attribute("#view .cbi-progressbar", "title")
     assert len(browser.all("#view .tr")) == 1
     browser.picture(f"widget-running-{width}-{theme}")
     assert browser.wider() == []

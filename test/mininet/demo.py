@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """QUIC across a lossy Wi-Fi hop with PEMI off and on: a table, a result file, a page."""
 
 from __future__ import annotations
@@ -8,9 +9,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from testbed import apps, demodata, page, program, result, scoring, series, table, timeline
-from testbed.experiment import Setup
-from testbed.scenario import Scenario
+from testbed import program, series
+from testbed.assists.off import Off
+from testbed.assists.pemi import Pemi
+from testbed.draw import demodata, page, table, timeline
+from testbed.loads import apps
+from testbed.measure import result, scoring
+from testbed.setups import Setup
+from testbed.world.scenario import Scenario
 
 FULL = {"sizes": (1_000_000, 5_000_000, 20_000_000), "seconds": 20, "seeds": 3}
 QUICK = {"sizes": (1_000_000, 5_000_000), "seconds": 8, "seeds": 1}
@@ -53,9 +59,9 @@ def plan(size: dict, seeds: int) -> list[Setup]:
     setups = []
     for load in loads:
         for seed in range(SHOWN_SEED, SHOWN_SEED + seeds):
-            setups += [Setup(lossy, load, assist, seed) for assist in ("off", "pemi")]
+            setups += [Setup(lossy, load, assist, seed) for assist in (Off(), Pemi())]
             # There is nothing to seed here, but a median is also for the machine's noise.
-            setups.append(Setup(lossy.lossless(), load, "off", seed))
+            setups.append(Setup(lossy.lossless(), load, Off(), seed))
     return setups
 
 
@@ -63,7 +69,7 @@ def shown_download(logs: Path) -> dict:
     """The time lines of one download, off and on."""
     load = apps.goodput(SHOWN_BYTES, CC, 10)
     lines = {}
-    for kind, assist in (("off", "off"), ("on", "pemi")):
+    for kind, assist in (("off", Off()), ("on", Pemi())):
         setup = Setup(Scenario.from_preset("train"), load, assist, SHOWN_SEED)
         directory = logs / setup.name
         packets = scoring.read_truth(directory / "wifi.csv", "ab", apps.PORT)

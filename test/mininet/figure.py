@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Draws the README's figure from a result of the demo."""
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from testbed import charts, demodata, result
+from testbed.draw import charts, demodata
+from testbed.measure import result
 
 
 def main() -> int:

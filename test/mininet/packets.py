@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The packets of one run that was kept with `run.py --keep`: a table, a time line."""
 
 from __future__ import annotations
@@ -7,10 +8,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from testbed import captures, packet_chart, result, scoring, timeline
-from testbed.apps import PORT
-from testbed.packets import Crossings, as_csv, totals, trace
-from testbed.process import ExperimentError
+from testbed.draw import packet_chart, timeline
+from testbed.loads.apps import PORT
+from testbed.measure import captures, result, scoring
+from testbed.measure.packets import Crossings, as_csv, totals, trace
+from testbed.world.process import ExperimentError
 
 # linkem's names of the directions.
 _PIPES = {"down": "ab", "up": "ba"}

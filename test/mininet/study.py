@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Repeats published experiments, with PEMI and the other assists beside them."""
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ import sys
 from html import escape
 from pathlib import Path
 
-from testbed import html, program, result
+from testbed import program
+from testbed.draw import html
+from testbed.measure import result
 from testbed.study import carry, plan, report
 from testbed.study.store import Store
 

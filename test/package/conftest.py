@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A root directory like a router's: busybox, the real uci and jshn, our files, and
 stand-ins for what only OpenWrt has. The init script runs in it by chroot."""
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Debian packages of any architecture, without installing them: apt with a state
-# of its own in out/cache, so that the machine's stays as it is.
+# of its own in out/cache, so that the machine's stays as it is. Of Debian 12, or of the
+# suite that DEBIAN_SUITE names.
 #   debian.sh apt ARCH COMMAND...             as if on a bare machine of ARCH
 #   debian.sh unpack ARCH DIR PACKAGE...      these packages alone, into DIR
 set -euo pipefail
@@ -8,8 +10,9 @@ cache=$(cd "$(dirname "$0")/../.." && pwd)/out/cache
 verb=$1 arch=$2
 shift 2
 
-suite=bookworm
-state=$cache/apt/$arch
+suite=${DEBIAN_SUITE:-bookworm}
+# Version numbers are no guide between suites, so each has a state of its own.
+state=$cache/apt/$arch${DEBIAN_SUITE:+-$DEBIAN_SUITE}
 export APT_CONFIG=$state/apt.conf
 
 # Anew each time: the folder may have been moved.

@@ -1,11 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What an ELF file's headers tell."""
 
 import struct
 from dataclasses import dataclass
 
 LOAD, INTERPRETER, ARM_HARD_FLOAT = 1, 3, 0x400
-# Kinds of sections: symbols, and those for dynamic linking
-SYMBOLS = (2, 11)
+# Of a file that may be loaded anywhere
+ANYWHERE = 3
+# Kind of a section; symbols for dynamic linking are another
+SYMBOLS = 2
 MIPS_ABI_FLAGS = 0x70000003
 MACHINES = {8: "mips", 40: "arm", 62: "x86_64", 183: "aarch64"}
 
@@ -16,6 +19,7 @@ class Elf:
     bits: int
     big_endian: bool
     static: bool
+    position_independent: bool
     stripped: bool
     hard_float: bool
 
@@ -42,7 +46,8 @@ def read(data: bytes) -> Elf:
         bits=bits,
         big_endian=order == ">",
         static=INTERPRETER not in kinds and LOAD in kinds,
-        stripped=not any(section[1] in SYMBOLS for section in sections),
+        position_independent=header[0] == ANYWHERE,
+        stripped=not any(section[1] == SYMBOLS for section in sections),
         hard_float=hard_float,
     )
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Reads packages back: what they say of themselves and the files in them.
 
 Written from the formats' descriptions, apart from the code that writes them.

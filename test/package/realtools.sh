@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Builds OpenWrt's real `uci` and `jshn` as static programs and puts them, with
 # jshn.sh, into out/realtools/TARGET (or DIRECTORY):
 #   realtools.sh [native|x86_64|aarch64|mipsel] [DIRECTORY]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The feed's package as OpenWrt's own makefiles understand it."""
 
 import os
@@ -33,6 +34,14 @@ def test_metadata(dump):
     needs = {word.lstrip("+") for word in words if word.startswith("+")}
     assert needs == {*ABOUT.depends, *meta.LINKED_IN}
     assert any(word.startswith("@(aarch64||") for word in words)
+
+
+def test_the_app_is_of_the_same_people_version_and_licence():
+    text = (ROOT / "luci-app-pemi/Makefile").read_text()
+    said = dict(re.findall(r"^(PKG_\w+):=(.*)$", text, re.MULTILINE))
+    assert f"{said['PKG_VERSION']}-r{said['PKG_RELEASE']}" == ABOUT.version
+    assert (said["PKG_MAINTAINER"], said["PKG_LICENSE"]) == (ABOUT.maintainer, ABOUT.license)
+    assert re.fullmatch(r".+ <\S+@\S+>", ABOUT.maintainer), "a name and an address"
 
 
 def test_modes_are_those_of_the_portable_packages():

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The init script: what procd would be told, and what the log would say."""
 
 import json
@@ -6,7 +7,9 @@ import time
 
 import pytest
 
-RUN = ["/usr/sbin/pemi", "run", "--config", "/var/etc/pemi/config.json", "--user", "pemi"]
+SECCOMP = "/etc/seccomp/pemi.json"
+ROOT = ["/usr/sbin/pemi", "run", "--config", "/var/etc/pemi/config.json", "--seccomp", SECCOMP]
+RUN = [*ROOT, "--user", "pemi"]
 
 
 def enable(router, *commands):
@@ -79,12 +82,48 @@ def test_the_jail_has_what_it_needs_and_no_more(router):
         assert names == ["CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_NICE"]
 
 
-def test_without_its_user_it_says_that_it_runs_as_root(router):
+def test_the_filter_of_system_calls_is_in_the_jail_and_may_be_missing(router):
+    router.program("/sbin/ujail", "#!/bin/sh\n")
     enable(router)
-    router.write("/etc/passwd", "root:x:0:0::/:/bin/sh\n")
     router.service("start")
-    assert router.instance["command"] == RUN[:4]
-    assert len(router.log) == 1 and "runs as root" in router.log[0]
+    assert router.instance["jail"]["mount"][SECCOMP] == "0"
+    # procd would load it for programs with a dynamic linker only.
+    assert "seccomp" not in router.instance
+    (router.root / SECCOMP[1:]).unlink()
+    router.service("restart")
+    assert "--seccomp" not in router.instance["command"]
+    assert SECCOMP not in router.instance["jail"]["mount"]
+
+
+def test_without_its_user_it_does_not_start(router):
+    enable(router)
+    router.service("start")
+    assert router.instance["command"] == RUN
+    router.write("/etc/passwd", "root:x:0:0::/:/bin/sh\n")
+    for verb in ("reload", "start"):
+        router.service(verb)
+        assert router.told["instances"] == {}
+        (line,) = router.log
+        assert line.startswith("err /etc/config/pemi: section 'main', option 'run_as_root': ")
+        assert "no user 'pemi'" in line and "install the package pemi again" in line
+        leaves_nothing(router)
+    router.uci("set pemi.main.run_as_root=0")
+    router.service("start")
+    assert router.told["instances"] == {}
+
+
+def test_it_runs_as_root_if_told_so(router):
+    enable(router, "set pemi.main.run_as_root=1")
+    # With the user there it is no reason to.
+    router.service("start")
+    assert router.instance["command"] == RUN and router.log == []
+    router.write("/etc/passwd", "root:x:0:0::/:/bin/sh\n")
+    router.program("/sbin/ujail", "#!/bin/sh\n")
+    router.service("restart")
+    assert router.instance["command"] == ROOT
+    assert not {"jail", "user", "capabilities"} & router.instance.keys()
+    (line,) = router.log
+    assert line.startswith("warn ") and "runs as root, as option run_as_root says" in line
 
 
 def test_lists_and_old_style_options_are_the_same(router):
@@ -204,6 +243,7 @@ def test_no_network_at_all_is_no_reason_not_to_start(router):
 # section, option, bad value, part of what is allowed
 BAD = [
     ("main", "enabled", "maybe", "1, 0, on, off"),
+    ("main", "run_as_root", "maybe", "1, 0, on, off"),
     ("main", "mode", "magic", "routed, bridged"),
     ("main", "direction", "up", "down, both"),
     ("main", "port", "0", "1 to 65535"),
@@ -288,6 +328,9 @@ def test_a_file_that_cannot_be_read(router):
     router.service("reload")
     assert len(router.log) == 1 and "/etc/config/pemi: Parse error" in router.log[0], router.log
     assert router.instance == before
+    check = router.service("check")
+    assert check.returncode == 1 and "/etc/config/pemi: Parse error" in check.stderr
+    assert check.stdout == ""
 
 
 def test_a_missing_file_means_off(router):

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # Makes a router to boot: out/qemu/ARCH/kernel and initrd.cpio, from Debian's
 # kernel, busybox, nftables, iproute2 and conntrack, and OpenWrt's uci and jshn.
 #   image.sh x86_64|arm64|mipsel
@@ -33,6 +34,8 @@ modules=(
   bridge nf_conntrack_bridge nft_meta_bridge
   sch_netem sch_fq_codel sch_ingress cls_matchall act_mirred ifb
 )
+# In the image, but loaded only by who wants them: it changes what bridges do.
+spare=(br_netfilter)
 
 stamp=$out/.stamp
 key=$(find "$0" "$here/guest" "$standins" "$realtools" "$debian" -type f | sort | xargs cat | sha256sum)
@@ -79,7 +82,7 @@ image_package=$("$debian" apt "$arch" apt-cache depends "linux-image-$kernel" |
 "$debian" unpack "$arch" "$work/kernel" "$image_package"
 version=$(basename "$work/kernel"/lib/modules/*)
 depmod -b "$work/kernel" "$version"
-modprobe -C /dev/null -d "$work/kernel" -S "$version" -aD "${modules[@]}" |
+modprobe -C /dev/null -d "$work/kernel" -S "$version" -aD "${modules[@]}" "${spare[@]}" |
   awk '$1 == "insmod" { print $2 }' | sort -u | while read -r module; do
   install -D -m 644 "$module" "$image/${module#"$work/kernel/"}"
 done

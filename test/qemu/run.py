@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Boots a router in QEMU and runs the scenarios in it; see README.md."""
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lab.openwrt import OpenWrt, find_image
 from lab.qemu import HARDWARE, MachineError
 from lab.standin import StandIn
 from scenarios import SCENARIOS
-from testbed.process import ExperimentError
+from testbed.world.process import ExperimentError
 
 PACKAGES = {"x86_64": "x86_64", "arm64": "aarch64_generic", "mipsel": "mipsel_24kc"}
 LOG_LINES = 20

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
 # go.sh ARGUMENT...: the go command for this module, in this folder: that of PATH if it
 # is new enough or can fetch what is, else the one that setup put into .venv.
 set -euo pipefail

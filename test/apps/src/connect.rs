@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How long from the first packet to the first byte of an answer?
 //!
 //! The client sends one byte as soon as it may, the server sends it back. Every time

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A download, whatever the stack: what is asked for, checked and measured.
 //!
 //! The client asks on a bidirectional stream with the number of bytes as a

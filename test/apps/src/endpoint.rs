@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What both applications share on quinn: options and endpoints.
 
 use std::net::SocketAddr;

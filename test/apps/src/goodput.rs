@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! [`crate::download`] with quinn.
 
 use anyhow::{Context, Result};

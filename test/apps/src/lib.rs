@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Applications that the experiments run: downloads, real-time video, connections.
 //!
 //! [`download`] and [`video`] say what is asked for, sent, checked and measured,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Low-latency audio as in the Sidekick paper (NSDI '24, section 5): small packets at
 //! fixed times, from a sender on Wi-Fi to a receiver that plays them in order. What is
 //! missing the receiver asks for; with Sidekick the sender often knows before.

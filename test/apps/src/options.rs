@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Options that the programs of every stack have.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Content by which corruption, truncation and misplaced data are found.
 
 /// A prime, so that the content does not repeat with packets or pages.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! How every program begins and ends.
 
 use std::process::ExitCode;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! [`crate::video`] with quinn.
 
 use std::time::Instant;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Sidekick as the senders of [`crate::media`] and [`crate::upload`] use it: options,
 //! address, result.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! UDP sockets.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The conversation of [`crate::connect`] over TCP and TLS 1.3.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! TLS 1.3 for every transport, with certificates that nobody checks.
 
 use std::sync::Arc;

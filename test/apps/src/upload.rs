@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! An upload with quinn, from a sender on Wi-Fi, as the Sidekick paper's HTTP/3 client
 //! (NSDI '24, section 5): what a quACK tells is lost is sent again at once, the same bytes,
 //! below QUIC; and such a loss does not cut the congestion window.

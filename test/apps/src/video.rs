@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Real-time video, whatever the stack: what is asked for, sent and measured.
 //!
 //! The client asks on a bidirectional stream for a number of frames, frames a

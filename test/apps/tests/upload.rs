@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! An upload across a hop that loses packets, with quACKs and without.
 
 mod programs;

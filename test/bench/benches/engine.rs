@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Time of the engine per packet, both directions and the fetching of actions
 //! included. One iteration is one pass of a load over an engine that has seen
 //! the load before.

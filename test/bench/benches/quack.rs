@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Time of the quACK's two halves, each beside the obvious implementation:
 //! inserting a packet, and finding 20 missing of 1,000 sent. Threshold 20.
 

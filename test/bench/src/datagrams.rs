@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Many datagrams with one call into the kernel.
 #![allow(unsafe_code)]
 

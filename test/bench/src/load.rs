@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Work for the engine: recorded calls of simulated downloads, to be made
 //! again and again.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A counting global allocator: what is on the heap, and how often something
 //! was put there.
 //!

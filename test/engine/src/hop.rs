@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Downloads through the router to clients behind a hop that loses packets.
 //!
 //! The clients do what RFC 9000 says: a reply for every second packet, one at
 //! once for whatever is out of order, one after 25 ms for the rest. A reply is
-//! 36 bytes long and 2 more for each hole, which the sender's own repair takes
+//! 36 bytes long and 2 more for each gap, which the sender's own repair takes
 //! away after [`SENDER_REPAIR`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -70,7 +71,7 @@ pub struct Outcome {
     /// Numbered packets that the hop lost.
     pub lost: u64,
     /// Of these, those of which a copy arrived before the sender's repair.
-    pub healed: u64,
+    pub repaired: u64,
     /// Copies sent.
     pub copies: u64,
     /// Replies held.
@@ -96,20 +97,20 @@ enum Event {
 struct Client {
     largest: u64,
     missing: BTreeMap<u64, Time>,
-    unanswered: u32,
+    unacknowledged: u32,
     replies: u64,
     spoke: bool,
 }
 
 impl Client {
-    /// Holes that a reply tells of: runs of missing packets.
-    fn holes(&mut self, now: Time) -> usize {
+    /// Gaps that a reply shows: runs of missing packets.
+    fn gaps(&mut self, now: Time) -> usize {
         self.missing.retain(|_, since| now.since(*since) < SENDER_REPAIR);
         let numbers: BTreeSet<u64> = self.missing.keys().copied().collect();
         numbers.iter().filter(|n| !numbers.contains(&(*n - 1))).count()
     }
 
-    /// A packet arrives; true if it is to be answered at once.
+    /// A packet arrives; true if it is to be acknowledged at once.
     fn receive(&mut self, now: Time, number: u64) -> bool {
         if number <= self.largest {
             return self.missing.remove(&number).is_some();
@@ -118,8 +119,8 @@ impl Client {
         let in_order = skipped.is_empty();
         self.missing.extend(skipped.map(|n| (n, now)));
         self.largest = number;
-        self.unanswered += 1;
-        !in_order || self.unanswered >= 2
+        self.unacknowledged += 1;
+        !in_order || self.unacknowledged >= 2
     }
 }
 
@@ -204,10 +205,10 @@ impl Simulation {
         }
         let stats = self.router.stats(now + SEC);
         self.router.release_all(now + SEC, &mut self.done);
-        let (lost, healed, copies) = self.outcome;
+        let (lost, repaired, copies) = self.outcome;
         Outcome {
             lost,
-            healed,
+            repaired,
             copies,
             held: self.router.held_ever,
             longest: self.router.longest,
@@ -230,7 +231,7 @@ impl Simulation {
             Event::AtClient(n, payload, copy) => return self.client(now, n, &payload, copy),
             Event::Timer(n, replies) => {
                 let client = &self.clients[n as usize];
-                if client.replies == replies && client.unanswered > 0 {
+                if client.replies == replies && client.unacknowledged > 0 {
                     self.reply(now, n);
                 }
             }
@@ -293,7 +294,7 @@ impl Simulation {
         }
         if self.clients[n as usize].receive(now, number) {
             self.reply(now, n);
-        } else if self.clients[n as usize].unanswered == 1 {
+        } else if self.clients[n as usize].unacknowledged == 1 {
             let replies = self.clients[n as usize].replies;
             self.at(now + MAX_ACK_DELAY, Event::Timer(n, replies));
         }
@@ -315,8 +316,8 @@ impl Simulation {
 
     fn reply(&mut self, now: Time, n: u32) {
         let client = &mut self.clients[n as usize];
-        let size = REPLY + 2 * client.holes(now);
-        client.unanswered = 0;
+        let size = REPLY + 2 * client.gaps(now);
+        client.unacknowledged = 0;
         client.replies += 1;
         let payload = short(!u64::from(n), 100 + client.replies, size);
         let packet = self.flow(n).datagram(Direction::Up, &payload);

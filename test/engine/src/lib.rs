@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the tests of pemi-engine share: packets, a router around the engine
 //! that checks every promise on the way, and a client behind a lossy hop.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A small generator of random numbers (SplitMix64): the same on every run.
 
 /// Its state.

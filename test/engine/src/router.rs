@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A router around the engine. It keeps what is held, and checks on every
 //! step what the engine promises: nothing dropped, nothing altered, nothing
 //! held for too long.
@@ -170,7 +171,7 @@ impl Router {
         self.after(now, done);
     }
 
-    /// The answer to a probe.
+    /// The reply to a probe.
     pub fn probe_reply(&mut self, now: Time, client: IpAddr, rtt: Nanos, done: &mut Vec<Done>) {
         self.note(|| Input::ProbeReply(now, client, rtt));
         self.engine.on_probe_reply(now, client, rtt);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Anything in any order, at any time: nothing panics, what was held comes
 //! back exactly once, and copies are copies.
 

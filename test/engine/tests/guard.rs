@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Congestion of the hop is never hidden from the sender.
 
 use pemi_engine::{MS, SEC, Time};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A corpus of broken input: passed by, counted, nothing held or sent.
 
 use pemi_engine::{Config, Direction, Handle, MS, Stats, Time, Verdict};

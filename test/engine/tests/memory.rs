@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Memory, counted by the allocator.
 
 use pemi_engine::{Config, Direction, Engine, Handle, MS, Nanos, Time, US};
@@ -13,6 +14,11 @@ static HEAP: heap::Counting = heap::Counting;
 /// remembered without a flow.
 const FIXED: usize = 192 * 1024;
 const PER_FLOW: usize = 4096;
+
+/// New flows, of which one end has not spoken yet, have places beside `max_flows`.
+fn new_flows(max_flows: usize) -> usize {
+    (max_flows / 4).clamp(16, 256)
+}
 
 fn drain(engine: &mut Engine) {
     while engine.next_action().is_some() {}
@@ -72,7 +78,8 @@ fn a_flood_of_flows_stays_within_the_bound() {
         let config = Config { max_flows, cache_bytes, ..Config::default() };
         let cache = cache_bytes.max(64 << 10);
         let records = (cache / 512).next_power_of_two() * 64;
-        let bound = cache + records + PER_FLOW * max_flows + FIXED;
+        let places = max_flows + new_flows(max_flows);
+        let bound = cache + records + PER_FLOW * places + FIXED;
         let base = heap::count().bytes;
         heap::reset_peak();
         let mut engine = Engine::new(config, 1);
@@ -107,6 +114,28 @@ fn a_flood_of_flows_stays_within_the_bound() {
     }
 }
 
+/// A million tuples to which nobody replies, from each side.
+#[test]
+fn a_flood_of_strangers_costs_the_places_of_new_flows() {
+    let base = heap::count().bytes;
+    let mut engine = Engine::new(Config::default(), 1);
+    let empty = heap::count().bytes - base;
+    let initial = long(V1, Long::Initial, 1200);
+    heap::reset_peak();
+    let before = heap::count().bytes;
+    for n in 0..1_000_000u32 {
+        let direction = if n % 2 == 0 { Direction::Down } else { Direction::Up };
+        let packet = Flow::v4(n * 200).datagram(direction, &initial);
+        let now = Time::ZERO + Nanos::from(n) * 50 * US;
+        engine.on_packet(now, direction, &packet, Handle(n));
+        assert!(engine.next_action().is_none());
+    }
+    let grown = heap::count().peak - before;
+    let bound = (PER_FLOW * (new_flows(1024) + 1)) as isize;
+    assert!(grown <= bound, "{grown} bytes beside {empty}, the bound is {bound}");
+    assert_eq!(engine.stats(Time::ZERO).cache_bytes, 0, "nothing of theirs is kept");
+}
+
 /// Every flow in its costliest state at once: holding.
 #[test]
 fn flows_that_hold_stay_within_the_bound() {
@@ -119,6 +148,6 @@ fn flows_that_hold_stay_within_the_bound() {
     let mut engine = Engine::new(scene.config, 1);
     feed(&mut engine, &outcome.inputs, 0);
     let used = usize::try_from(heap::count().peak - base).unwrap_or(0);
-    let bound = (1 << 20) + 2048 * 64 + PER_FLOW * 64 + FIXED;
+    let bound = (1 << 20) + 2048 * 64 + PER_FLOW * (64 + new_flows(64)) + FIXED;
     assert!(used <= bound, "{used} bytes, the bound is {bound}");
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! With a caller that keeps its side (time goes forwards, timeouts are kept,
 //! actions are done at once) every promise holds, whatever the traffic. The
 //! checks are in the harness: `router.rs`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Downloads over a simulated hop: the states that matter are reached, and
 //! the promises hold in them (the router of the harness checks those).
 
@@ -15,8 +16,8 @@ fn losses_are_inferred_resent_concealed_and_repaired() {
             assert!(s.losses_inferred > 0 && s.losses_repaired > 0, "{s:?}");
             assert!(s.resent_packets > 0 && s.resent_packets == outcome.copies, "{s:?}");
             assert!(s.concealed_gaps > 0 && s.concealed_held == outcome.held, "{s:?}");
-            let recall = outcome.healed as f64 / outcome.lost as f64;
-            assert!(recall >= 0.9, "{} of {} healed", outcome.healed, outcome.lost);
+            let recall = outcome.repaired as f64 / outcome.lost as f64;
+            assert!(recall >= 0.9, "{} of {} repaired", outcome.repaired, outcome.lost);
         }
     }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Uploads over a WAN that loses packets, with both directions looked after. The
 //! promises are checked by the harness (`router.rs`); here it is what is done, and
 //! what is left alone.
@@ -61,7 +62,7 @@ struct Upload {
     largest: [u64; 2],
     /// What the server misses, and since when.
     missing: BTreeMap<u64, Time>,
-    unanswered: u32,
+    unacknowledged: u32,
     replies: u64,
     lost: u64,
     copies: u64,
@@ -80,7 +81,7 @@ impl Upload {
             spin: [0; 2],
             largest: [0; 2],
             missing: BTreeMap::new(),
-            unanswered: 0,
+            unacknowledged: 0,
             replies: 0,
             lost: 0,
             copies: 0,
@@ -196,19 +197,19 @@ impl Upload {
         } else if self.missing.remove(&n).is_none() {
             return;
         }
-        self.unanswered += 1;
-        if in_order && self.unanswered < 2 {
+        self.unacknowledged += 1;
+        if in_order && self.unacknowledged < 2 {
             return;
         }
-        self.unanswered = 0;
+        self.unacknowledged = 0;
         self.replies += 1;
-        // The sender's own repair makes the server forget a hole.
+        // The sender's own repair makes the server forget a gap.
         let repair = 4 * self.scene.wan;
         self.missing.retain(|_, since| now.since(*since) < repair);
         let numbers: BTreeSet<u64> = self.missing.keys().copied().collect();
-        let holes = numbers.iter().filter(|n| !numbers.contains(&(*n - 1))).count();
+        let gaps = numbers.iter().filter(|n| !numbers.contains(&(*n - 1))).count();
         let data = self.scene.data.is_some_and(|every| self.replies.is_multiple_of(every));
-        let size = if data { 1000 } else { REPLY + 2 * holes };
+        let size = if data { 1000 } else { REPLY + 2 * gaps };
         let mut payload = short(2, self.replies, size);
         self.set_spin(&mut payload, 1);
         self.at(now + self.scene.wan + 100 * US, Event::FromServer(payload));

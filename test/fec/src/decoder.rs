@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Delivers datagrams as they come, and those that were lost as soon as enough of
 //! their group is there.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Gives datagrams their place in a group and makes the group's repairs.
 
 use std::time::{Duration, Instant};

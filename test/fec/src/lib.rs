@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A systematic erasure code under datagrams that know nothing of it: a shim at both
 //! ends of a path.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Carries datagrams with an erasure code; see `--help`.
 
 use std::io::Write;

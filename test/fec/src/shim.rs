@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One end: sockets on both sides of encoder and decoder.
 //!
 //! Whoever sends to the listening socket gets a conversation of its own: a task with a

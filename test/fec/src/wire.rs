@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Packets between the two shims. Numbers are big endian.
 //!
 //! ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Encoder and decoder over a path that loses, repeats and reorders.
 
 use std::time::{Duration, Instant};

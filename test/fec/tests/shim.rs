@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Two shims and a path between them that loses packets, over the loopback interface.
 
 use std::net::SocketAddr;

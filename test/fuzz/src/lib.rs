@@ -1,8 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the fuzz targets call with the fuzzer's bytes. Whatever these are, it
 //! must neither panic nor find a wrong answer, about which it panics itself.
 
+pub mod config;
+pub mod engine;
+mod input;
+pub mod nfqueue;
+pub mod pcap;
 pub mod quack;
+pub mod radio;
+pub mod request;
+pub mod sender;
 pub mod sidekick;
+pub mod ubus;
+pub mod udp;
 
 use pemi_quack_tests::scene::numbers;
 
@@ -16,11 +27,16 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
+/// One target for each module of that name.
+macro_rules! targets {
+    ($($name:ident),*) => {
+        &[$(Target { name: stringify!($name), run: $name::run, seeds: $name::seeds }),*]
+    };
+}
+
 /// All of them.
-pub const TARGETS: &[Target] = &[
-    Target { name: "quack", run: quack::run, seeds: quack::seeds },
-    Target { name: "sidekick", run: sidekick::run, seeds: sidekick::seeds },
-];
+pub const TARGETS: &[Target] =
+    targets!(config, engine, nfqueue, pcap, quack, radio, request, sender, sidekick, ubus, udp);
 
 /// `input` with a few bytes changed, taken out, or put in.
 pub fn mutate(input: &[u8], seed: u64) -> Vec<u8> {

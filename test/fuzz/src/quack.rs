@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Target `quack`. The first byte says what the others are: a quACK as it came
 //! from the network, or packets.
 

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The command line.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use lexopt::{Arg, Parser, ValueExt};
+use pemi_air::settings::Settings as Air;
 
 use crate::delay::DelayTrace;
 use crate::light::{self, Light};
@@ -35,6 +37,10 @@ Of both directions; with -ab or -ba appended (--rate-ab) of one, which then wins
   --loss PERCENT    independent losses (default 0)
   --ge 'P R 1-H 1-K'  Gilbert-Elliott losses in percent, as tc-netem's gemodel
 
+  --wifi PRESET     instead of all these: a Wi-Fi channel for both directions with the
+                    access point at IF_A; a preset of test/air, or a file like one
+  --wifi-lossless   the same, tried until every frame arrives
+
   --seed N          of losses and jitter (default 1)
   --lossy-all       lose ARP, neighbour and multicast upkeep and ping as well
   --log FILE        ground truth, one CSV row a frame
@@ -62,6 +68,8 @@ pub struct Options {
     pub interfaces: [String; 2],
     /// The directions a to b and b to a.
     pub settings: [Settings; 2],
+    /// A Wi-Fi channel in place of these.
+    pub wifi: Option<Air>,
     /// Of losses and jitter.
     pub seed: u64,
     /// No frame is exempt from loss.
@@ -158,6 +166,17 @@ impl Given {
     }
 }
 
+/// A preset, or a file with the settings of one.
+fn air(name: &str) -> Result<Air> {
+    match Air::preset(name) {
+        Err(_) if Path::new(name).exists() => {
+            let text = std::fs::read_to_string(name).with_context(|| name.to_owned())?;
+            Air::parse(&text).map_err(|error| anyhow!("{name}: {error}"))
+        }
+        preset => preset.map_err(|error| anyhow!(error)),
+    }
+}
+
 /// What a file holds, whose name is the option's value.
 fn file<T>(
     name: impl FnOnce() -> Result<String>,
@@ -193,6 +212,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
     let mut parser = Parser::from_args(arguments);
     let mut both = Given::default();
     let mut own = [Given::default(), Given::default()];
+    let mut wifi = None;
+    let mut wifi_lossless = false;
+    let mut described = false;
     let mut interfaces = Vec::new();
     let mut seed = 1;
     let mut lossy_all = false;
@@ -215,6 +237,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
             "help" => return Ok(Command::Help),
             "version" => return Ok(Command::Version),
             "seed" => seed = value()?.parse().context("--seed takes a number")?,
+            "wifi" => wifi = Some(air(&value()?).context("--wifi")?),
+            "wifi-lossless" => wifi_lossless = true,
             "lossy-all" => lossy_all = true,
             "log" => log = Some(PathBuf::from(value()?)),
             "totals" => totals = Some(PathBuf::from(value()?)),
@@ -237,8 +261,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
                 if !given.set(bare, value).with_context(|| format!("--{name}"))? {
                     bail!("unknown option --{name}");
                 }
+                described = true;
             }
         }
+    }
+    ensure!(wifi.is_none() || !described, "--wifi describes the whole link: nothing else may");
+    if wifi_lossless {
+        wifi = Some(wifi.context("--wifi-lossless needs --wifi")?.without_loss());
     }
     for given in [&both, &own[0], &own[1]] {
         if given.loss.is_some() && given.ge.is_some() {
@@ -254,6 +283,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
     Ok(Command::Run(Box::new(Options {
         interfaces,
         settings: [ab.settings(&both)?, ba.settings(&both)?],
+        wifi,
         seed,
         lossy_all,
         log,
@@ -276,6 +306,13 @@ mod tests {
             Command::Run(options) => Ok(options),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_channel_stands_for_the_whole_link() {
+        let options = run("--wifi poor --wifi-lossless --seed 3 a b").unwrap();
+        assert!(options.wifi.is_some_and(|wifi| wifi.radio.attempts > 1_000));
+        assert!(run("a b").unwrap().wifi.is_none());
     }
 
     #[test]
@@ -371,6 +408,9 @@ mod tests {
             ("--rt 100 a b", "99"),
             ("--delay-trace-ab /nonexistent a b", "/nonexistent"),
             ("--cellreplay-offset /nonexistent a b", "/nonexistent"),
+            ("--wifi perfect a b", "poor-no-bar"),
+            ("--wifi poor --delay-ab 5 a b", "whole link"),
+            ("--wifi-lossless a b", "needs --wifi"),
         ] {
             let error = format!("{:#}", run(arguments).unwrap_err());
             assert!(error.contains(part), "{arguments}: {error}");

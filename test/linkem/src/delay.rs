@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Recorded propagation delays in the format of LeoReplayer (LeoCC): line i is the
 //! one-way delay in ms during the i-th 10 ms; at its end the trace begins again.
 

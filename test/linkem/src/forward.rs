@@ -1,4 +1,5 @@
-//! The event loop: frames from one interface through a pipe to the other.
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The event loop: frames from one interface over a link to the other.
 //!
 //! One thread does it all, since a hand-over between threads costs a wake-up of
 //! tens of microseconds per packet. It waits in `ppoll` until a frame arrives or
@@ -10,8 +11,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use anyhow::{Context, Result, bail};
 
 use crate::frame::{VNET_BYTES, View, assemble};
+use crate::link::Link;
 use crate::packet_io::{BATCH, Port};
-use crate::pipe::{Packet, Pipe};
+use crate::pipe::Packet;
 use crate::sched::{monotonic, wait};
 use crate::totals::{DirectionTotals, Output, Totals};
 use crate::truth::{Fate, Identity, Truth};
@@ -36,11 +38,10 @@ pub struct Frame {
     identity: Option<Identity>,
 }
 
-/// One direction: from a port through a pipe to the other port.
+/// One direction: from a port over the link to the other port.
 #[derive(Debug)]
 struct Lane {
     direction: Direction,
-    pipe: Pipe<Frame>,
     output: Output,
     last_arrival: Nanos,
 }
@@ -50,6 +51,7 @@ struct Lane {
 pub struct Forwarder {
     /// The ports by the number of the direction that begins at them.
     ports: [Port; 2],
+    link: Link<Frame>,
     lanes: [Lane; 2],
     truth: Option<Truth>,
     lossy_all: bool,
@@ -58,22 +60,18 @@ pub struct Forwarder {
 }
 
 impl Forwarder {
-    /// Connects two ports; the pipes are for a to b and b to a.
+    /// Connects two ports; the link's directions are a to b and b to a.
     pub fn new(
         ports: [Port; 2],
-        pipes: [Pipe<Frame>; 2],
+        link: Link<Frame>,
         truth: Option<Truth>,
         lossy_all: bool,
     ) -> Forwarder {
-        let mut directions = Direction::ALL.into_iter();
-        let lanes = pipes.map(|pipe| Lane {
-            direction: directions.next().expect("as many as pipes"),
-            pipe,
-            output: Output::default(),
-            last_arrival: 0,
-        });
+        let lane = |direction| Lane { direction, output: Output::default(), last_arrival: 0 };
+        let lanes = Direction::ALL.map(lane);
         Forwarder {
             ports,
+            link,
             lanes,
             truth,
             lossy_all,
@@ -87,9 +85,8 @@ impl Forwarder {
         let mut down = [false; 2];
         loop {
             let now = monotonic();
-            let deadlines = self.lanes.iter().filter_map(|lane| lane.pipe.next_deadline());
             let look = down.contains(&true).then(|| now + LOOK);
-            let deadline = deadlines.chain(look).min();
+            let deadline = self.link.next_deadline().into_iter().chain(look).min();
             let timeout = deadline.map(|deadline| deadline.saturating_sub(now));
             let [first, second] = &self.ports;
             let fds = [first.as_fd(), second.as_fd(), stop.as_fd()];
@@ -111,9 +108,9 @@ impl Forwarder {
         }
     }
 
-    /// Takes what waits at a port into the pipe that begins there.
+    /// Takes what waits at a port onto the link.
     fn receive(&mut self, side: usize, down: &mut bool) -> Result<()> {
-        let Forwarder { ports, lanes, truth, lossy_all, spare, .. } = self;
+        let Forwarder { ports, link, lanes, truth, lossy_all, spare, .. } = self;
         let port = &mut ports[side];
         let lane = &mut lanes[side];
         let mtu = port.mtu() as usize;
@@ -151,7 +148,7 @@ impl Forwarder {
                         bytes,
                     },
                 };
-                lane.pipe.push(at, packet);
+                link.push(at, lane.direction, 0, packet);
             });
             match result {
                 Ok(count) => {
@@ -171,20 +168,21 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Sends what has come out of a pipe by now, and logs what will not.
+    /// Sends what has come out of a direction by now, and logs what will not.
     fn deliver(&mut self, side: usize) -> Result<()> {
         let lane = &mut self.lanes[side];
         let to = &self.ports[1 - side];
         let now = monotonic();
-        lane.pipe.advance(now);
-        while let Some((frame, why)) = lane.pipe.pop_dropped() {
+        let direction = lane.direction;
+        self.link.advance(now);
+        while let Some((frame, why)) = self.link.pop_dropped(direction) {
             log(&self.truth, lane, &frame, Fate::Dropped(why));
             recycle(&mut self.spare, frame);
         }
         loop {
             let due = &mut self.due;
             while due.len() < BATCH {
-                match lane.pipe.pop_due(now) {
+                match self.link.pop_due(direction, now) {
                     Some(frame) => due.push(frame),
                     None => break,
                 }
@@ -221,15 +219,16 @@ impl Forwarder {
 
     /// Adds up and ends the log; the totals stand even if the log failed.
     pub fn finish(mut self) -> (Totals, Result<()>) {
+        let mut under_way = self.link.drain();
         let totals = [0, 1].map(|side| {
             let lane = &mut self.lanes[side];
-            let under_way = lane.pipe.drain();
+            let under_way = std::mem::take(&mut under_way[side]);
             for frame in &under_way {
                 log(&self.truth, lane, frame, Fate::Unsent);
             }
             DirectionTotals::new(
-                lane.pipe.counts(),
-                lane.pipe.max_queue_bytes(),
+                self.link.counts(lane.direction),
+                self.link.max_queue_bytes(lane.direction),
                 &lane.output,
                 under_way.len() as u64,
                 self.ports[side].socket_dropped(),

@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! FQ-CoDel (RFC 8290): a queue for each flow, served in turn, CoDel in each.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::Nanos;
-use crate::queue::{Discipline, Queue};
+use crate::queue::{CodelTimes, Queue};
 
 /// Bytes that a flow may send in its turn: one full frame (RFC 8290, section 5.2.2).
 const QUANTUM: i64 = 1514;
@@ -18,6 +19,7 @@ pub struct FairQueue<T> {
     bytes: u64,
     max_bytes: u64,
     limit_bytes: u64,
+    times: CodelTimes,
 }
 
 #[derive(Debug)]
@@ -31,6 +33,11 @@ struct Flow<T> {
 impl<T> FairQueue<T> {
     /// An empty queue with one limit for all flows.
     pub fn new(limit_bytes: u64) -> FairQueue<T> {
+        FairQueue::with_codel(limit_bytes, CodelTimes::default())
+    }
+
+    /// The same with other times than those of CoDel's RFC.
+    pub fn with_codel(limit_bytes: u64, times: CodelTimes) -> FairQueue<T> {
         FairQueue {
             flows: BTreeMap::new(),
             new: VecDeque::new(),
@@ -38,13 +45,14 @@ impl<T> FairQueue<T> {
             bytes: 0,
             max_bytes: 0,
             limit_bytes,
+            times,
         }
     }
 
     /// Queues an item; what the longest queue loses for want of room goes to `drop`.
     pub fn push(&mut self, now: Nanos, flow: u32, item: T, bytes: u32, mut drop: impl FnMut(T)) {
         let state = self.flows.entry(flow).or_insert_with(|| Flow {
-            queue: Queue::new(u64::MAX, Discipline::Codel),
+            queue: Queue::with_codel(u64::MAX, self.times),
             deficit: 0,
             listed: false,
         });

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Ethernet frames: what is in them, and how they are taken from a packet socket
 //! and given to another.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Two hosts with a linkem between them, in network namespaces; for tests and
 //! the benchmark. Needs root and the `ip` command.
 

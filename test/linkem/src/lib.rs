@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! User-space link emulator between two network interfaces.
 //!
 //! [`pipe`] is the emulated link in virtual time and does no I/O; [`forward`]
@@ -10,6 +11,7 @@ pub mod fq;
 pub mod frame;
 pub mod lab;
 pub mod light;
+pub mod link;
 pub mod loss;
 pub mod packet_io;
 pub mod pipe;
@@ -20,6 +22,7 @@ pub mod totals;
 pub mod trace;
 pub mod truth;
 pub mod waiting;
+pub mod wifi;
 
 /// Nanoseconds of CLOCK_MONOTONIC, or of virtual time in tests.
 pub type Nanos = u64;

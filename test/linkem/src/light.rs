@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The lightly loaded cellular link of CellReplay (Sentosa et al., NSDI 2025): trains
 //! of packets that were sent into an idle network, each with the delay of its first
 //! packet and the times at which the others followed it out of the network.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Which packets a link loses.
 //!
 //! Every decision is a function of seed, direction and packet index alone: the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Emulates a link between two network interfaces; see `--help`.
 
 use std::io::Write;
@@ -8,11 +9,13 @@ use anyhow::{Context, Result};
 use linkem::Direction;
 use linkem::cli::{self, Command, Options};
 use linkem::forward::Forwarder;
+use linkem::link::Link;
 use linkem::packet_io::Port;
 use linkem::pipe::Pipe;
 use linkem::sched;
 use linkem::totals::Totals;
 use linkem::truth::Truth;
+use linkem::wifi::Wifi;
 
 /// Options that make no sense, and files that are not there.
 const USAGE: u8 = 2;
@@ -60,10 +63,15 @@ fn run(options: Options) -> Result<()> {
         eprintln!("linkem: warning: SCHED_FIFO {}: {error}", options.rt);
     }
     let start = sched::monotonic();
-    let [ab, ba] = options.settings;
-    let pipes = [(ab, Direction::Ab), (ba, Direction::Ba)]
-        .map(|(settings, direction)| Pipe::new(settings, options.seed, direction, start));
-    let mut forwarder = Forwarder::new(ports, pipes, truth, options.lossy_all);
+    let link = match options.wifi {
+        Some(wifi) => Link::Wifi(Box::new(Wifi::new(&wifi, 1, options.seed, start))),
+        None => {
+            let [ab, ba] = options.settings;
+            let pipe = |(settings, direction)| Pipe::new(settings, options.seed, direction, start);
+            Link::Pipes(Box::new([(ab, Direction::Ab), (ba, Direction::Ba)].map(pipe)))
+        }
+    };
+    let mut forwarder = Forwarder::new(ports, link, truth, options.lossy_all);
     if options.ready {
         let mut output = std::io::stdout().lock();
         writeln!(output, "ready").and_then(|()| output.flush())?;

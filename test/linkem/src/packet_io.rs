@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Network interfaces through packet sockets (packet(7)), many frames a call.
 #![allow(unsafe_code)]
 

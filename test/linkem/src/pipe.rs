@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One direction of the link in virtual time, without I/O:
 //! light load (of CellReplay only), queue, serialisation, loss, propagation delay.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One queue: limited in bytes, first in, first out, with CoDel or without.
 
 use std::collections::VecDeque;
@@ -55,13 +56,20 @@ pub struct Queue<T> {
 impl<T> Queue<T> {
     /// An empty queue.
     pub fn new(limit_bytes: u64, discipline: Discipline) -> Queue<T> {
+        let codel = (discipline == Discipline::Codel).then(CodelTimes::default);
         Queue {
             entries: VecDeque::new(),
             bytes: 0,
             max_bytes: 0,
             limit_bytes,
-            codel: (discipline == Discipline::Codel).then(Codel::default),
+            codel: codel.map(Codel::new),
         }
+    }
+
+    /// An empty queue with CoDel.
+    pub fn with_codel(limit_bytes: u64, times: CodelTimes) -> Queue<T> {
+        let codel = Some(Codel::new(times));
+        Queue { codel, ..Queue::new(limit_bytes, Discipline::Droptail) }
     }
 
     /// Queues an item, or gives it back when there is no room for it.
@@ -127,14 +135,29 @@ impl<T> Queue<T> {
     }
 }
 
-const TARGET: Nanos = 5 * MS;
-const INTERVAL: Nanos = 100 * MS;
+/// What CoDel goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct CodelTimes {
+    /// A sojourn below this is good.
+    pub target: Nanos,
+    /// One above it for so long is bad.
+    pub interval: Nanos,
+}
+
+impl Default for CodelTimes {
+    /// Those of RFC 8289.
+    fn default() -> CodelTimes {
+        CodelTimes { target: 5 * MS, interval: 100 * MS }
+    }
+}
+
 /// A queue of no more than this is never bad: a full frame of an Ethernet.
 const MAX_PACKET_BYTES: u64 = 1514;
 
 /// The state of CoDel; names and structure are those of RFC 8289, section 5.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Codel {
+    times: CodelTimes,
     /// When the sojourn time will have been above the target for an interval.
     first_above: Option<Nanos>,
     drop_next: Nanos,
@@ -144,6 +167,11 @@ struct Codel {
 }
 
 impl Codel {
+    fn new(times: CodelTimes) -> Codel {
+        let (first_above, drop_next, count, last_count) = (None, 0, 0, 0);
+        Codel { times, first_above, drop_next, count, last_count, dropping: false }
+    }
+
     fn pop<T>(
         &mut self,
         queue: &mut Queue<T>,
@@ -160,7 +188,7 @@ impl Codel {
                 self.count += 1;
                 (head, ok_to_drop) = self.pop_judged(queue, now);
                 if ok_to_drop {
-                    self.drop_next = control_law(self.drop_next, self.count);
+                    self.drop_next = self.control_law(self.drop_next);
                 } else {
                     self.dropping = false;
                 }
@@ -173,9 +201,9 @@ impl Codel {
             self.dropping = true;
             // Soon after the last dropping state its rate is a good start.
             let delta = self.count.saturating_sub(self.last_count);
-            let recent = now.saturating_sub(self.drop_next) < 16 * INTERVAL;
+            let recent = now.saturating_sub(self.drop_next) < 16 * self.times.interval;
             self.count = if delta > 1 && recent { delta } else { 1 };
-            self.drop_next = control_law(now, self.count);
+            self.drop_next = self.control_law(now);
             self.last_count = self.count;
         }
         head
@@ -189,20 +217,20 @@ impl Codel {
         };
         let sojourn = now.saturating_sub(entry.entered);
         let mut ok_to_drop = false;
-        if sojourn < TARGET || queue.bytes <= MAX_PACKET_BYTES {
+        if sojourn < self.times.target || queue.bytes <= MAX_PACKET_BYTES {
             self.first_above = None;
         } else {
             match self.first_above {
-                None => self.first_above = Some(now + INTERVAL),
+                None => self.first_above = Some(now + self.times.interval),
                 Some(time) => ok_to_drop = now >= time,
             }
         }
         (Some((entry.item, entry.bytes)), ok_to_drop)
     }
-}
 
-fn control_law(time: Nanos, count: u32) -> Nanos {
-    time + (INTERVAL as f64 / f64::from(count).sqrt()) as Nanos
+    fn control_law(&self, time: Nanos) -> Nanos {
+        time + (self.times.interval as f64 / f64::from(self.count).sqrt()) as Nanos
+    }
 }
 
 #[cfg(test)]

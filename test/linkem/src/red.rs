@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! RED (Floyd and Jacobson 1993; RFC 2309), as tc-red(8) does it in its byte mode:
 //! the averaged queue decides, before a packet is queued, whether it is dropped.
 //! Without its options `ecn`, `adaptive` and `harddrop`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Clocks, waiting, signals and priority of this process.
 #![allow(unsafe_code)]
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What a run adds up to.
 
 use hdrhistogram::Histogram;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Delivery opportunities in the format of mahimahi (Netravali et al., USENIX ATC
 //! 2015): each line is a time in ms at which one packet of 1500 bytes may cross; a
 //! repeated time means several; at its end the trace begins again.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The ground truth: a CSV file with what happened to each frame.
 //!
 //! A thread of its own formats and writes the rows. When it cannot keep up, rows

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What waits in front of the link, by the queue discipline.
 
 use crate::Nanos;

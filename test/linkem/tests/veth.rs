@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The program between two hosts in network namespaces. Needs root; says so
 //! and passes otherwise.
 

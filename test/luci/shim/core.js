@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 /* The parts of LuCI's JS API that the views use, written from its documentation:
  * E, _, N_, L, classes, the loader of 'require' directives, String.format. */
 'use strict';

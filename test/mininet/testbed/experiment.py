@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """One run: fresh namespaces, links and programs, and everything gone afterwards."""
 
 from __future__ import annotations
@@ -9,101 +10,23 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from . import captures, interruption, scoring, sidekick
-from .apps import PORT, App, Place, endpoint
-from .assist import Off, Pemi
-from .beside import FIRST_PORT, Beside, shares
-from .fec import Fec
-from .links import Links
-from .listening import wait_for_listener
-from .pep import Pep
-from .process import Child, ExperimentError, NotReady, describe_exit, wait_until
-from .scenario import Scenario
-from .sidekick import Sidekick
-from .topology import Topology
+from .assists.assist import Running, Site
+from .loads.apps import PORT, Place, endpoint
+from .loads.beside import FIRST_PORT, Beside, shares
+from .measure import captures, scoring
+from .setups import Setup
+from .world import interruption
+from .world.links import Links
+from .world.listening import wait_for_listener
+from .world.process import Child, ExperimentError, describe_exit, wait_until
+from .world.topology import Topology
 
-ROOT = Path(__file__).resolve().parents[3]
-Assist = Off | Pemi | Pep | Fec
 _POLL_S = 0.02
 # The link is the world's doing, not a program's: it goes before everything else.
 # The daemon puts itself in between; what talks over the link comes last.
 _APP_RT_BELOW_LINK = 40
-
-
-@dataclass(frozen=True)
-class Programs:
-    """Where the programs are."""
-
-    pemi: Path = ROOT / "target/release/pemi"
-    testbed: Path = ROOT / "test/target/release"
-
-    def needed(self, setup: Setup) -> list[Path]:
-        """Those that take part in this run."""
-        every = (setup.app, *setup.beside)
-        needed = [self.testbed / program for app in every for program in app.programs]
-        if setup.scenario.link == "linkem":
-            needed.append(self.testbed / "linkem")
-        if has_daemon(setup.assist):
-            needed.append(self.pemi)
-        if setup.assist == "pep":
-            needed.append(self.testbed / "pep")
-        if setup.assist.startswith("fec-"):
-            needed.append(self.testbed / "fec")
-        return needed
-
-    def check(self, setup: Setup) -> None:
-        """Say it now rather than half-way through."""
-        for tool in (tool for app in (setup.app, *setup.beside) for tool in app.tools):
-            if shutil.which(tool) is None:
-                raise NotReady(f"{tool} is not there; `make setup` installs it")
-        for path in self.needed(setup):
-            if not path.is_file():
-                raise NotReady(f"{path} is not there; build it with `make build`")
-
-
-@dataclass(frozen=True)
-class Setup:
-    """Everything that decides what a run does."""
-
-    scenario: Scenario
-    app: App
-    assist: str
-    seed: int
-    # Downloads at the same time, which nobody helps.
-    beside: tuple[App, ...] = ()
-    rt: int = 50
-    pemi_options: tuple[str, ...] = ()
-    kill_daemon_after_s: float | None = None
-    # After it was killed.
-    restart_daemon_after_s: float | None = None
-    capture: bool = False
-    programs: Programs = field(default_factory=Programs)
-
-    @property
-    def expected_s(self) -> float:
-        """About how long it takes, for the time that is left."""
-        lossy = self.scenario != self.scenario.lossless()
-        slow = 3.5 if lossy and self.assist == "off" else 1.0
-        if self.app.bytes is None:
-            return 2 + self.app.seconds
-        slowest_mbit = min(self.scenario.bw1, self.scenario.bw2)
-        slow *= 1 + len(self.beside)
-        return 1.5 + slow * self.app.bytes * 8e-6 / slowest_mbit
-
-    @property
-    def name(self) -> str:
-        """For people and for a directory of logs."""
-        what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
-        what = "-beside-".join([f"{what}-{self.app.stack}", *(app.stack for app in self.beside)])
-        return f"{what}-{self.assist}-loss{self.scenario.loss1:g}-seed{self.seed}"
-
-
-def has_daemon(assist: str) -> bool:
-    """Whether the daemon runs on the router."""
-    return assist == "pemi" or assist.startswith("sidekick-")
 
 
 def run(setup: Setup, *, keep: Path | None = None, tick: Callable[[], None] = lambda: None) -> dict:
@@ -147,10 +70,9 @@ class _Experiment:
         capture = self._capture(topology, stack) if setup.capture else []
         assist = self._assist(topology)
         assist.start(stack)
-        address = assist.inner if isinstance(assist, Fec) else endpoint(topology.server_ip)
-        server = self._start_server(topology, address, stack)
+        server = self._start_server(topology, assist.address, stack)
         rivals = self._beside(topology, stack)
-        metrics = self._converse(topology, links, assist, server, rivals, address, stack)
+        metrics = self._converse(topology, links, assist, server, rivals, stack)
         router = assist.report()
         server.stop()
         metrics = setup.app.completed(metrics, server.output())
@@ -161,14 +83,13 @@ class _Experiment:
         if rivals.clients:
             ports = [PORT, *range(FIRST_PORT, FIRST_PORT + len(rivals.clients))]
             metrics = shares(links.truth_path("wifi"), ports, topology.version)
-        if isinstance(assist, Sidekick) and links.truth_path("wifi").exists():
-            truth = links.truth_path("wifi")
-            metrics["overhead"] = sidekick.overhead(truth, PORT, topology.version)
+        if links.truth_path("wifi").exists():
+            metrics |= assist.measured(links.truth_path("wifi"))
         return {
             "app": setup.app.name,
             "stack": setup.app.stack,
             "cc": setup.app.cc,
-            "assist": setup.assist,
+            "assist": setup.assist.name,
             "seed": setup.seed,
             "bytes": setup.app.bytes,
             "beside": [app.stack for app in setup.beside],
@@ -178,24 +99,15 @@ class _Experiment:
             "router": router,
             "links": totals,
             "stood_still_s": round(self._stood_still_s, 3),
-            **({"fec": assist.totals()} if isinstance(assist, Fec) else {}),
+            **assist.totals(),
         }
 
-    def _assist(self, topology: Topology) -> Assist:
-        setup, programs = self._setup, self._setup.programs
+    def _assist(self, topology: Topology) -> Running:
+        setup = self._setup
         # Before the applications, as what forwards in the kernel is.
         rt = self._app_rt and self._app_rt + 1
-        if setup.assist == "off":
-            return Off()
-        if setup.assist == "pep":
-            return Pep(topology, PORT, programs.testbed / "pep", setup.app.cc, rt, self._logs)
-        if setup.assist.startswith("fec-"):
-            outer = endpoint(topology.server_ip)
-            program = programs.testbed / "fec"
-            return Fec(topology, outer, setup.assist, program, rt, self._logs)
-        if setup.assist.startswith("sidekick-"):
-            return Sidekick(topology, setup.assist, programs.pemi, self._logs)
-        return Pemi(topology, PORT, programs.pemi, list(setup.pemi_options), self._logs)
+        site = Site(topology, setup.app, setup.programs, rt, self._logs, setup.pemi_options)
+        return setup.assist.at(site)
 
     def _capture(self, topology: Topology, stack: contextlib.ExitStack) -> list[Child]:
         """What is on the wire at every hop, for `packets.py` and `pemi replay`."""
@@ -243,15 +155,14 @@ class _Experiment:
         self,
         topology: Topology,
         links: Links,
-        assist: Assist,
+        assist: Running,
         server: Child,
         rivals: Beside,
-        address: str,
         stack: contextlib.ExitStack,
     ) -> dict:
         app = self._setup.app
-        options = assist.sender_options if isinstance(assist, Sidekick) else ()
-        place = dataclasses.replace(self._place(address), sender_options=options)
+        place = self._place(assist.address)
+        place = dataclasses.replace(place, sender_options=assist.sender_options)
         argv = app.client(place)
         client = stack.enter_context(Child(f"{app.name}-client", topology.client, argv, self._logs))
         rivals.start_clients(stack)
@@ -281,19 +192,19 @@ class _Experiment:
             raise ExperimentError(f"{client.name} was done before the daemon was to be killed")
         return app.measured(place, client.output())
 
-    def _interventions(self, assist: Assist) -> list[tuple[float, Callable[[], None]]]:
+    def _interventions(self, assist: Running) -> list[tuple[float, Callable[[], None]]]:
         """What is done to the daemon in mid-run, and after how many seconds."""
         kill_s, restart_s = self._setup.kill_daemon_after_s, self._setup.restart_daemon_after_s
-        if kill_s is None or not isinstance(assist, Pemi):
+        if kill_s is None or not self._setup.assist.has_daemon:
             return []
         kill = (kill_s, assist.kill)
         return [kill] if restart_s is None else [kill, (kill_s + restart_s, assist.restart)]
 
     def _score(self, links: Links) -> dict | None:
         truth = links.truth_path("wifi")
-        # What is resent over TCP is no copy: its headers differ. Neither are repairs.
-        copies = self._setup.app.stack != "tcp" and not self._setup.assist.startswith("fec-")
-        if not truth.exists() or not copies or not self._setup.app.scored:
+        app = self._setup.app
+        copies = app.scored and not app.over_tcp and self._setup.assist.scored
+        if not truth.exists() or not copies:
             return None
         packets = scoring.read_truth(truth, "ab", PORT)
         return scoring.score(packets, self._setup.scenario.rtt_ms)

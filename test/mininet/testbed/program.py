@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What the programs that run experiments have in common: how they end, and where
 their figures come from."""
 
@@ -10,9 +11,9 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from . import interruption
-from .experiment import Programs
-from .process import ExperimentError, NotReady
+from .world import interruption
+from .world.process import ExperimentError, NotReady
+from .world.programs import Programs
 
 
 def exit_code(name: str, work: Callable[[], int], stopped: str = "") -> int:

@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Shares of flows side by side, counted on the link."""
 
 import pytest
-from testbed.beside import shares
-from testbed.process import ExperimentError
+from testbed.loads.beside import shares
+from testbed.world.process import ExperimentError
 
 HEAD = "us,dir,proto,sport,dport,len,head,hash,fate,out_us\n"
 

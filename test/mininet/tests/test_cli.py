@@ -1,19 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
 from testbed import cli
-from testbed.apps import Place
+from testbed.loads.apps import Place
 
 
 def test_output_options_may_follow_the_application():
     plan = cli.parse(["--preset", "train", "--pemi", "goodput", "--bytes", "1MB", "--json", "x"])
     assert str(plan.json) == "x"
     (setup,) = plan.setups
-    assert (setup.assist, setup.app.bytes, setup.scenario.loss1) == ("pemi", 1_000_000, 1)
+    assert (setup.assist.name, setup.app.bytes, setup.scenario.loss1) == ("pemi", 1_000_000, 1)
     assert str(cli.parse(["--json", "y", "rtc"]).json) == "y"
 
 
 def test_same_seeds_with_and_without():
     plan = cli.parse(["--off", "--pemi", "--seeds", "2", "--loss-seed", "7", "goodput"])
-    assert [(setup.seed, setup.assist) for setup in plan.setups] == [
+    assert [(setup.seed, setup.assist.name) for setup in plan.setups] == [
         (7, "off"),
         (7, "pemi"),
         (8, "off"),
@@ -23,19 +24,19 @@ def test_same_seeds_with_and_without():
 
 def test_lossless_ceiling_comes_with_the_others():
     plan = cli.parse(["--preset", "train", "--pemi", "--lossless", "goodput"])
-    assert [(s.assist, s.scenario.loss1) for s in plan.setups] == [("pemi", 1), ("off", 0)]
+    assert [(s.assist.name, s.scenario.loss1) for s in plan.setups] == [("pemi", 1), ("off", 0)]
 
 
 def test_codes_are_named_by_their_numbers():
     plan = cli.parse(["--off", "--fec", "2", "3", "--fec", "10", "12", "goodput"])
-    assert [setup.assist for setup in plan.setups] == ["off", "fec-2-3", "fec-10-12"]
+    assert [setup.assist.name for setup in plan.setups] == ["off", "fec-2-3", "fec-10-12"]
 
 
 def test_quacks_are_named_by_their_interval():
     line = ["--off", "--sidekick", "2p", "--sidekick", "10ms", "--sidekick", "adaptive", "media"]
     plan = cli.parse(line)
     names = ["off", "sidekick-2p", "sidekick-10ms", "sidekick-adaptive"]
-    assert [setup.assist for setup in plan.setups] == names
+    assert [setup.assist.name for setup in plan.setups] == names
     assert all(setup.app.stack == "udp" for setup in plan.setups)
 
 
@@ -83,13 +84,18 @@ def test_the_daemon_may_come_back():
     line = ["--off", "--sidekick", "2p", "--kill-daemon-after", "2", "--restart-daemon-after", "1"]
     off, on = cli.parse([*line, "media"]).setups
     assert (on.kill_daemon_after_s, on.restart_daemon_after_s) == (2, 1)
-    assert off.assist == "off"
+    assert off.assist.name == "off"
+
+
+def test_a_radio_by_its_preset():
+    (setup,) = cli.parse(["--preset", "train", "--wifi", "poor-no-bar", "rtc"]).setups
+    assert (setup.scenario.wifi1, setup.scenario.loss1) == ("poor-no-bar", 0)
 
 
 def test_bursty_loss():
     (setup,) = cli.parse(["--loss1ge", "1", "10", "100", "0", "rtc"]).setups
     assert setup.scenario.loss1ge == (1, 10, 100, 0)
-    assert setup.assist == "off"
+    assert setup.assist.name == "off"
 
 
 def stacks(*line):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Real downloads across emulated links. What is asserted are ratios between runs of
 the same seeds in the same minute, so that a slow or busy machine changes little."""
 
@@ -15,11 +16,14 @@ from pathlib import Path
 
 import pytest
 from testbed import experiment as single
-from testbed import result
-from testbed.apps import PORT, App
-from testbed.experiment import Programs, Setup
-from testbed.scenario import Scenario
-from testbed.topology import ADDRESSES
+from testbed.assists.off import Off
+from testbed.assists.pep import Pep
+from testbed.loads.apps import PORT, App
+from testbed.measure import result
+from testbed.setups import Setup
+from testbed.world.programs import Programs
+from testbed.world.scenario import Scenario
+from testbed.world.topology import ADDRESSES
 
 pytestmark = [
     pytest.mark.experiment,
@@ -210,7 +214,7 @@ def test_a_split_helps_tcp_in_both_families(tmp_path):
         scenario = Scenario.from_preset("train", ipv6=ipv6)
         return single.run(Setup(scenario, app, assist, seed=1))
 
-    off, on, on_6 = fetch("off"), fetch("pep"), fetch("pep", ipv6=True)
+    off, on, on_6 = fetch(Off()), fetch(Pep()), fetch(Pep(), ipv6=True)
     for split in (on, on_6):
         assert goodput([split], "pep") >= 1.8 * goodput([off], "off")
         status = split["router"]["status"]
@@ -387,15 +391,22 @@ def test_every_published_experiment_runs_in_its_smallest_form(tmp_path):
     names = [path.stem for path in (RUN.parent / "experiments").glob("*.toml")]
     index = (tmp_path / "index.html").read_text()
     for name in names:
-        document = json.loads((tmp_path / name / "smallest/result.json").read_text())
+        document = _result(tmp_path, name)
         assert document["runs"]
         assert not document["failures"]
         assert any(table["rows"] for table in document["tables"]), name
         assert f"{name}/smallest/report.html" in index
-    # What is done is done.
-    again = subprocess.run(command, capture_output=True, text=True)
+    # What is done is done, but for the runs that this machine was too busy for: those are
+    # tried again.
+    trusted = [name for name in names if not _result(tmp_path, name)["disturbed"]]
+    assert trusted
+    again = subprocess.run([*command, *trusted], capture_output=True, text=True)
     assert again.returncode == 0
     assert "[1/" not in again.stderr
+
+
+def _result(out, name):
+    return json.loads((out / name / "smallest/result.json").read_text())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Signals end a run at the next place that waits, wherever they strike."""
 
 import os
@@ -12,8 +13,8 @@ import pytest
 # then a clean-up that waits, too, and a second signal in it.
 PROGRAM = """
 import os, signal, subprocess, sys
-from testbed import interruption
-from testbed.process import wait_until
+from testbed.world import interruption
+from testbed.world.process import wait_until
 
 interruption.watch()
 number = int(sys.argv[1])

@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
-from testbed.links import linkem_options, netem_queue
-from testbed.scenario import QDISCS, Scenario
+from testbed.world.links import linkem_options, netem_queue
+from testbed.world.scenario import QDISCS, Scenario, ScenarioError
 
 
 def options(hop, seed=3):
@@ -20,6 +21,20 @@ def test_gilbert_elliott_replaces_the_plain_loss():
     given = options(Scenario(loss1=5, loss1ge=(0.5, 20, 100, 0)).wifi)
     assert given["--ge"] == "0.5 20 100 0"
     assert "--loss" not in given
+
+
+def test_a_radio_replaces_everything_else_of_the_hop():
+    scenario = Scenario.from_preset("train", wifi1="poor")
+    assert linkem_options(scenario.wifi, 3) == ["--wifi", "poor", "--seed", "3"]
+    assert linkem_options(scenario.lossless().wifi, 3)[-1] == "--wifi-lossless"
+    assert options(scenario.wan)["--rate"] == "10"
+    assert "--wifi" not in options(Scenario().lossless().wifi)
+
+
+@pytest.mark.parametrize("other", [{"loss1": 1.0}, {"jitter1": 1.0}, {"link": "netem"}])
+def test_a_radio_has_its_own_losses_and_needs_linkem(other):
+    with pytest.raises(ScenarioError, match="--wifi"):
+        Scenario(wifi1="poor", **other)
 
 
 def test_wan_has_the_queue_discipline():

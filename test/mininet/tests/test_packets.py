@@ -1,11 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The table of packets: what linkem's logs say of each of them, hop by hop."""
 
 import csv
 
-from testbed import captures, packet_chart
-from testbed.captures import Sighting
-from testbed.packets import as_csv, totals, trace
-from testbed.scoring import Packet as Crossing
+from testbed.draw import packet_chart
+from testbed.measure import captures
+from testbed.measure.captures import Sighting
+from testbed.measure.packets import as_csv, totals, trace
+from testbed.measure.scoring import Packet as Crossing
 
 WAN_US, WIFI_US = 25_000, 1_000
 

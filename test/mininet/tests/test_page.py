@@ -1,11 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import html.parser
 import json
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from testbed import charts, demodata, page, table
-from testbed.scenario import Scenario
-from testbed.svg import logarithmic, nice_ticks, round_up
+from testbed.draw import charts, demodata, page, table
+from testbed.draw.svg import logarithmic, nice_ticks, round_up
+from testbed.world.scenario import Scenario
 
 LOSSY = Scenario.from_preset("train")
 

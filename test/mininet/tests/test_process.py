@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from testbed.process import Child, ExperimentError, describe_exit, wait_until
+from testbed.world.process import Child, ExperimentError, describe_exit, wait_until
 
 
 class Here:

@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import io
 
-from testbed.progress import Progress
+from testbed.draw.progress import Progress
 
 
 class Terminal(io.StringIO):

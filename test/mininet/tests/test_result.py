@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import json
 
 import pytest
-from testbed import result
-from testbed.scenario import Scenario
+from testbed.measure import result
+from testbed.world.scenario import Scenario
 
 RUN = {
     "app": "goodput",

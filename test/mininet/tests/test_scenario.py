@@ -1,5 +1,6 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
-from testbed.scenario import Scenario, ScenarioError, parse_bytes
+from testbed.world.scenario import Scenario, ScenarioError, parse_bytes
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
-from testbed.scoring import Packet, read_truth, score
+from testbed.measure.scoring import Packet, read_truth, score
 
 RTT_MS = 52
 

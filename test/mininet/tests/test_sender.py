@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What servers say of their connections when these are over."""
 
 from testbed.experiment import sender

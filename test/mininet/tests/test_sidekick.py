@@ -1,11 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The daemon's helper: how it is started, and what its quACKs take of the link."""
 
 import json
 
 import pytest
-from testbed import apps, sidekick
-from testbed.sidekick import Sidekick
-from testbed.topology import Topology
+from testbed.assists import sidekick
+from testbed.assists.assist import Site
+from testbed.assists.sidekick import Sidekick
+from testbed.loads import apps
+from testbed.world.programs import Programs
+from testbed.world.topology import Topology
 
 HEAD = "us,dir,proto,sport,dport,len,head,hash,fate,out_us\n"
 QUACK, ACCEPT, HELLO = "01050000" + "00" * 12, "01030000" + "00" * 12, "01010000" + "00" * 12
@@ -54,7 +58,8 @@ def test_without_a_call_there_is_no_overhead(tmp_path):
 
 @pytest.mark.parametrize("ipv6", [False, True])
 def test_sender_and_router_mean_the_same(ipv6, tmp_path):
-    one = Sidekick(Topology(ipv6=ipv6), "sidekick-10ms", tmp_path / "pemi", tmp_path)
+    site = Site(Topology(ipv6=ipv6), apps.media(1, 240, 20), Programs(), 0, tmp_path)
+    one = Sidekick("10ms").at(site)
     router = "[fd00:0:0:1::1]:5103" if ipv6 else "10.0.1.1:5103"
     asked = ("--sidekick-interval", "10ms", "--threshold", "8")
     assert one.sender_options == ("--sidekick", router, *asked)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Experiments as files: what they run, what is kept, and what the report says."""
 
 import dataclasses
@@ -9,10 +10,11 @@ from typing import ClassVar
 
 import pytest
 from testbed import experiment
-from testbed.experiment import Programs
-from testbed.process import ExperimentError
+from testbed.setups import Setup
 from testbed.study import carry, figures, plan, plots, report
 from testbed.study.store import Store
+from testbed.world.process import ExperimentError
+from testbed.world.programs import Programs
 
 TEXT = """
 title = "A title"
@@ -60,14 +62,14 @@ def goodput(setup):
     """More with help, most where nothing is lost."""
     if setup.scenario.loss1 == 0:
         return 9.0
-    return {"off": 3.0, "pemi": 8.5}[setup.assist] + setup.seed / 10
+    return {"off": 3.0, "pemi": 8.5}[setup.assist.name] + setup.seed / 10
 
 
 def run_of(setup, own_drops=0, lateness_us=300, stood_still_s=0.0):
     direction = {"own_drops": own_drops, "lateness_us": {"p99": lateness_us}}
     return {
         "app": setup.app.name,
-        "assist": setup.assist,
+        "assist": setup.assist.name,
         "metrics": {"goodput_mbps": goodput(setup), "delays_ms": [1.0, None, 4.0]},
         "inference": None,
         "links": {"wifi": {"down": direction, "up": direction}},
@@ -164,14 +166,14 @@ def test_a_new_build_of_the_daemon_is_measured_anew(folder, monkeypatch, tmp_pat
     for setup in setups:
         store.put(setup, run_of(setup))
     built.write_bytes(b"another")
-    assert {setup.assist for setup in setups if store.get(setup) is None} == {"pemi"}
+    assert {setup.assist.name for setup in setups if store.get(setup) is None} == {"pemi"}
 
 
 def test_one_failure_does_not_end_the_others_and_is_told(folder, monkeypatch):
     one = plan.read(folder, "one", "quick")
 
     def run(setup, **_):
-        if setup.assist == "pemi":
+        if setup.assist.name == "pemi":
             raise ExperimentError("the client fell over\nbadly")
         return run_of(setup)
 
@@ -239,7 +241,9 @@ def test_rows_are_in_the_order_of_their_numbers(folder):
     text = TEXT.replace("loss1 = [0, 1]", "loss1 = [2, 0.5, 10]")
     (folder / "one.toml").write_text(text.replace('["1MB", "5MB"]', '["5MB", "10MB"]'))
     one = plan.read(folder, "one", "full")
-    records = [(point, run_of(point.setup)) for point in one.points if point.setup.assist == "off"]
+    records = [
+        (point, run_of(point.setup)) for point in one.points if point.setup.assist.name == "off"
+    ]
     found = [tuple(row.values.values()) for row in figures.rows(one.tables[0], records)]
     assert found == [(loss, size) for loss in (0.5, 2, 10) for size in ("5MB", "10MB")]
 
@@ -364,6 +368,45 @@ def test_the_bars_of_a_call_name_what_they_compare():
     ]
 
 
+def test_runs_made_before_an_option_came_are_found(folder, monkeypatch):
+    """What they were made without is as if it was not asked for."""
+    monkeypatch.setattr(Setup, "needed", lambda *_: [])
+    (setup, *_) = (point.setup for point in plan.read(folder, "one", "full").points)
+    store = Store(folder / "runs")
+    with monkeypatch.context() as before:
+        links = setup.scenario.to_json()
+        older = {name: links[name] for name in links if name not in ("trace1", "wifi1")}
+        before.setattr(type(setup.scenario), "to_json", lambda _: older)
+        store.put(setup, run_of(setup))
+    assert store.get(setup) is not None
+    radio = dataclasses.replace(setup.scenario, loss1=0, wifi1="poor")
+    assert store.get(dataclasses.replace(setup, scenario=radio)) is None
+
+
+@pytest.mark.parametrize("name", ["wifi-delay", "wifi-rate"])
+def test_the_bars_of_real_wifi_hold_each_trace_and_stack(name):
+    one = plan.read(EXPERIMENTS, name, "full", seeds=1)
+    axes = ("app", "trace1", "stack", "loss1")
+    rows = {tuple(point.values[axis] for axis in axes) for point in one.points}
+
+    def missed(part):
+        """How many rows miss their bar where PEMI has this part of the usual goodput."""
+
+        def run(point):
+            got = part if point.values["assist"] == "pemi" else 1
+            metrics = {"goodput_mbps": 8 * got, "frame_delay_ms": {"p99": 900 / got}}
+            metrics["delays_ms"] = [20, 30, 900 / got]
+            return {"metrics": metrics, "inference": {"unneeded_percent": 0.0}, "links": None}
+
+        records = [(point, run(point)) for point in one.points]
+        found = report.tables(one, records)
+        assert len(found) == len(one.tables)
+        return sum(verdict.missed for _, _, verdicts in found for verdict in verdicts)
+
+    assert missed(0.985) == 0
+    assert missed(0.97) == len(rows)
+
+
 def test_a_point_of_a_call_is_a_line_of_run_py():
     for point in plan.read(EXPERIMENTS, "sidekick-media", "quick").points:
         interval = point.values["assist"].removeprefix("sidekick-")
@@ -394,5 +437,5 @@ EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 def ready(monkeypatch, run):
     """Runs without root and programs."""
-    monkeypatch.setattr(Programs, "needed", lambda *_: [])
+    monkeypatch.setattr(Setup, "needed", lambda *_: [])
     monkeypatch.setattr(experiment, "run", run)

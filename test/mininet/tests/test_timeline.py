@@ -1,5 +1,6 @@
-from testbed.scoring import Packet
-from testbed.timeline import build, held_windows, read_events
+# SPDX-License-Identifier: GPL-2.0-or-later
+from testbed.draw.timeline import build, held_windows, read_events
+from testbed.measure.scoring import Packet
 
 
 def packet(us, digest, fate="ok"):

@@ -1,12 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 import dataclasses
 import json
 
 import pytest
-from testbed import apps, browser, web
-from testbed.apps import Place
-from testbed.experiment import Programs, Setup
-from testbed.process import ExperimentError, NotReady
-from testbed.scenario import Scenario
+from testbed.assists.off import Off
+from testbed.loads import apps, browser, web
+from testbed.loads.apps import Place
+from testbed.setups import Setup
+from testbed.world.process import ExperimentError, NotReady
+from testbed.world.scenario import Scenario
 
 CURL = {
     "size_download": 1_000_000,
@@ -56,9 +58,9 @@ def test_the_controller_of_tcp_must_be_the_kernels(tmp_path, monkeypatch):
 
 def test_a_tool_that_is_not_there_is_told_before_anything_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    setup = Setup(Scenario(), web.http(1, None, 10, "tcp"), "off", 1)
+    setup = Setup(Scenario(), web.http(1, None, 10, "tcp"), Off(), 1)
     with pytest.raises(NotReady, match="nginx is not there; `make setup` installs it"):
-        Programs().check(setup)
+        setup.check()
 
 
 def test_nginx_serves_the_bytes_from_a_folder_of_its_own(place):

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Makes synthetic traces of WAN links: a train, LTE in a car, a low-earth-orbit satellite.
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes synthetic traces of links: a train, LTE in a car, a low-earth-orbit satellite, Wi-Fi.
 
 Writes DIR/down and DIR/up, delivery opportunities as mahimahi reads them, and for leo
-also DIR/delay, a line for each 10 ms as LeoReplayer reads it. The same kind, seed and
-length give the same bytes everywhere.
+also DIR/delay, a line for each 10 ms as LeoReplayer reads it; for Wi-Fi only that, or
+DIR/down-delay and DIR/up-delay, or only the opportunities. The same kind, seed and length
+give the same bytes everywhere.
 
 What the figures rest on is in README.md beside this; where it names no source, they
 are our choice.
@@ -16,6 +18,7 @@ import math
 import random
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 STEP_MS = 10
@@ -163,6 +166,125 @@ class Satellite:
         return self._rate * self._rng.uniform(0.7, 1.3), delay_ms
 
 
+class Air:
+    """The delay of a Wi-Fi hop that carries little: a few ms, of tries that failed."""
+
+    LEAST_MS = 1.5
+    # Of the backoffs of a packet, 1 ms each; the last of them is cut short.
+    BACKOFFS = 1.0
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def step(self) -> float:
+        """The delay of the next step."""
+        backoffs = poisson(self._rng, self.BACKOFFS)
+        return self.LEAST_MS + (backoffs - self._rng.random() if backoffs else 0.0)
+
+
+class Stalls:
+    """A hop whose radio is elsewhere now and then: what sets out meanwhile waits, in both
+    directions, and comes all at once."""
+
+    EVERY_S = 6.6
+    STALL_MS = 220.0  # on average
+    LONGEST_MS = 935.0
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._air = Air(rng)
+        self._left_ms = 0.0
+
+    def step(self) -> float:
+        """The delay of the next step."""
+        delay_ms = self._air.step()
+        self._left_ms -= STEP_MS
+        if self._left_ms <= 0 and self._rng.random() < STEP_MS / 1000 / self.EVERY_S:
+            stall_ms = -self.STALL_MS * math.log(1 - self._rng.random())
+            self._left_ms = min(stall_ms, self.LONGEST_MS)
+        return max(delay_ms, self._left_ms)
+
+
+class Dozing:
+    """A client that sleeps between beacons while it has little to do. Its access point keeps
+    what is for it until the beacon at which it wakes; to send, it need not wait."""
+
+    BEACON_MS = 102.4
+    # At each beacon or at each third one, as clients ask for.
+    BEACONS = (1, 1, 1, 3)
+    AWAKE_S = (2.0, 6.0)
+    ASLEEP_S = (1.0, 3.0)
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._air = Air(rng)
+        self._now_ms = 0
+        self._asleep = True
+        self._change_ms = 0.0
+        self._wakes_ms = 0.0
+
+    def step(self) -> tuple[float, float]:
+        """The delays of the next step, to the client and from it."""
+        if self._now_ms >= self._change_ms:
+            self._asleep = not self._asleep
+            seconds = self._rng.uniform(*(self.ASLEEP_S if self._asleep else self.AWAKE_S))
+            self._change_ms = self._now_ms + seconds * 1000
+            self._wakes_ms = self.BEACON_MS * self._rng.choice(self.BEACONS)
+        wait_ms = self._wakes_ms - self._now_ms % self._wakes_ms if self._asleep else 0.0
+        self._now_ms += STEP_MS
+        return wait_ms + self._air.step(), self._air.step()
+
+
+@dataclass(frozen=True)
+class Place:
+    """What Wi-Fi carries where people sit: its rate from second to second, and gaps in it."""
+
+    mbit: float
+    # Of the rate outside gaps, as parts of the usual one: from second to second it keeps so much
+    # of its distance from it.
+    deviation: float
+    kept: float
+    gap_every_s: float
+    gap_s: float  # on average
+    in_gap: float  # of the usual rate
+
+    def rates(self, rng: random.Random, steps: int) -> Iterator[float]:
+        """Packets per second of each step."""
+        share, gap_s = 1.0, 0.0
+        for step in range(steps):
+            if step % (1000 // STEP_MS) == 0:
+                noise = self.deviation * math.sqrt(1 - self.kept**2) * normal(rng)
+                share = 1 + self.kept * (share - 1) + noise
+            gap_s -= STEP_MS / 1000
+            if gap_s <= 0 and rng.random() < STEP_MS / 1000 / self.gap_every_s:
+                gap_s = -self.gap_s * math.log(1 - rng.random())
+            now = self.in_gap if gap_s > 0 else max(share, self.in_gap)
+            yield now * self.mbit * 1e6 / PACKET_BITS
+
+
+PLACES = {
+    "wifi-cafe": Place(
+        mbit=7.8, deviation=0.06, kept=0.0, gap_every_s=1300.0, gap_s=3.0, in_gap=0.02
+    ),
+    "wifi-campus": Place(
+        mbit=64.0, deviation=0.24, kept=0.3, gap_every_s=43.0, gap_s=3.4, in_gap=0.09
+    ),
+    "wifi-office": Place(
+        mbit=15.5, deviation=0.5, kept=0.44, gap_every_s=27.0, gap_s=2.1, in_gap=0.07
+    ),
+}
+
+
+def poisson(rng: random.Random, mean: float) -> int:
+    """Knuth's way to a Poisson number; for means of a few."""
+    number = 0
+    product = rng.random()
+    while product > math.exp(-mean):
+        number += 1
+        product *= rng.random()
+    return number
+
+
 def normal(rng: random.Random) -> float:
     """Box-Muller; random.gauss is not promised to stay the same."""
     return math.sqrt(-2 * math.log(1 - rng.random())) * math.cos(2 * math.pi * rng.random())
@@ -173,11 +295,9 @@ def opportunities(rng: random.Random, rates: Iterator[float]) -> Iterator[int]:
     for step, rate in enumerate(rates):
         per_ms = rate / 1000
         for ms in range(step * STEP_MS, (step + 1) * STEP_MS):
-            # Knuth's way to a Poisson number; rates are a few packets per ms.
-            product = rng.random()
-            while product > math.exp(-per_ms):
+            # Rates are a few packets per ms.
+            for _ in range(poisson(rng, per_ms)):
                 yield ms + 1
-                product *= rng.random()
 
 
 def train(seed: int, steps: int) -> dict[str, list[str]]:
@@ -217,6 +337,33 @@ def leo(seed: int, steps: int) -> dict[str, list[str]]:
     return files
 
 
+def wifi_spikes(seed: int, steps: int) -> dict[str, list[str]]:
+    """Both directions wait for the same end of a stall."""
+    stalls = Stalls(random.Random(f"wifi-spikes-{seed}"))
+    return {"delay": [f"{stalls.step():.1f}" for _ in range(steps)]}
+
+
+def wifi_sleep(seed: int, steps: int) -> dict[str, list[str]]:
+    """Only what is for the client waits."""
+    client = Dozing(random.Random(f"wifi-sleep-{seed}"))
+    path = [client.step() for _ in range(steps)]
+    ways = zip(("down-delay", "up-delay"), zip(*path, strict=True), strict=True)
+    return {name: [f"{delay:.1f}" for delay in delays] for name, delays in ways}
+
+
+def wifi_place(name: str) -> Callable[[int, int], dict[str, list[str]]]:
+    """Both directions have the same rate, as they share the air."""
+
+    def make(seed: int, steps: int) -> dict[str, list[str]]:
+        rates = list(PLACES[name].rates(random.Random(f"{name}-{seed}"), steps))
+        return {
+            way: _whole(opportunities(random.Random(f"{name}-{way}-{seed}"), iter(rates)), steps)
+            for way in ("down", "up")
+        }
+
+    return make
+
+
 def _whole(times: Iterator[int], steps: int) -> list[str]:
     """The last line is where the trace begins again, so it has to be the end."""
     lines = [str(ms) for ms in times]
@@ -224,7 +371,14 @@ def _whole(times: Iterator[int], steps: int) -> list[str]:
     return lines if lines and lines[-1] == end else [*lines, end]
 
 
-KINDS = {"train": train, "lte-driving": lte_driving, "leo": leo}
+KINDS = {
+    "train": train,
+    "lte-driving": lte_driving,
+    "leo": leo,
+    "wifi-spikes": wifi_spikes,
+    "wifi-sleep": wifi_sleep,
+    **{name: wifi_place(name) for name in PLACES},
+}
 
 
 def main() -> int:

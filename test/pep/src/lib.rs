@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A transparent split-TCP proxy: every connection that the router's rules hand to it
 //! is answered here and made anew towards the server, with the client's address.
 //!

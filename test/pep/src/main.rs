@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Splits TCP connections; see `--help`.
 
 use std::io::Write;

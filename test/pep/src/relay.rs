@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The two halves of one connection.
 
 use tokio::io::copy_bidirectional_with_sizes;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Accepts connections and splits each.
 
 use std::net::SocketAddr;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Sockets that have other hosts' addresses (IP_TRANSPARENT).
 
 use std::io;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One connection's two halves, over the loopback interface.
 
 use std::io::ErrorKind;

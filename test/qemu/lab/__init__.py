@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A router in QEMU between two network namespaces, and what is done with it."""
 
 from __future__ import annotations

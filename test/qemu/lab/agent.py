@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Runs commands in a guest that has guest/agent in it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """UDP packets there and back, with nothing but the standard library:
 
 echo.py server ADDRESS PORT     sends back what comes

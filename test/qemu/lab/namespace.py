@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Network namespaces for the client and the server, with a TAP device each.
 
 They have no names and are held open by a process that dies with us, so nothing
@@ -13,8 +14,8 @@ import struct
 import subprocess
 from pathlib import Path
 
-from testbed.process import ExperimentError
-from testbed.process import _die_with_parent as die_with_parent
+from testbed.world.process import ExperimentError
+from testbed.world.process import _die_with_parent as die_with_parent
 
 _CLONE_NEWNET = 0x40000000
 _TUNSETIFF = 0x400454CA

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """An official OpenWrt image, reached by ssh from the client's side as a user would.
 
 Not run where this was written: no image could be downloaded there.

@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Counts the packets that come to the router and those that leave it again."""
 
 from __future__ import annotations
 
 import json
 
-from testbed.process import ExperimentError
+from testbed.world.process import ExperimentError
 
 from .router import Router
 from .traffic import QUIC_PORT

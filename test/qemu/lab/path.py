@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Addresses, and what the links are like. Both links are made on the router, by
 its own traffic control: this host's kernel need not have any."""
 

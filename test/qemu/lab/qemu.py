@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The router's machine: QEMU without help of the processor (TCG)."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.process import ExperimentError
+from testbed.world.process import ExperimentError
 
 from .namespace import die_with_parent
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What the scenarios need of a router, whichever it is."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.process import ExperimentError
+from testbed.world.process import ExperimentError
 
 _POLL_S = 0.1
 
@@ -116,9 +117,12 @@ class Router(abc.ABC):
         return json.loads(self.run("pemi flows --json"))["flows"]
 
     def pid(self) -> int | None:
-        """The daemon's process id. The init script's own processes have its name."""
+        """The daemon's process id. The init script's own processes have its name, and its
+        queue guard has its program."""
         exe = '[ "$(readlink /proc/$p/exe)" = /usr/sbin/pemi ]'
-        found = self.run(f"for p in $(pidof pemi); do {exe} && echo $p; done; true").split()
+        name = '[ "$(cat /proc/$p/comm)" = pemi ]'
+        found = self.run(f"for p in $(pidof pemi); do {exe} && {name} && echo $p; done; true")
+        found = found.split()
         return int(found[0]) if found else None
 
     def wait(self, ready: Callable[[], bool], what: str, timeout_s: float) -> float:

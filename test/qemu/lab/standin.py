@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The router made of Debian's kernel and OpenWrt's tools (image.sh)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from testbed.process import ExperimentError
+from testbed.world.process import ExperimentError
 
 from .agent import Agent
 from .path import LAN, WAN

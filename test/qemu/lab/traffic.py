@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Downloads over QUIC and plain UDP echoes between the two ends."""
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from testbed import apps
-from testbed.process import Child, ExperimentError, wait_until
+from testbed.loads import apps
+from testbed.world.process import Child, ExperimentError, wait_until
 
 from . import ROOT
 from .namespace import Namespace, die_with_parent
@@ -54,6 +55,11 @@ class Download:
         """Raise if it is over already."""
         self._client.check()
         self._server.check()
+
+    def stop(self) -> None:
+        """End it before its time, where only a part of it was of interest."""
+        self.check()
+        self._stack.close()
 
     def finish(self) -> float:
         """Wait for its end; Mbit/s."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The router as an access point: it only bridges, and helps all the same."""
 
 from __future__ import annotations

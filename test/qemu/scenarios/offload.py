@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Flow offloading: helped flows keep out of it, all others go on using it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Downloads over a hop that loses: without the service, then with it."""
 
 from __future__ import annotations

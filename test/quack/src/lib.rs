@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the quACK is tested against and measured beside: the definition,
 //! written down without any thought of speed, and set differences.
 

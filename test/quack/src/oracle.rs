@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What decoding has to find, from knowing everything.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Power sums and their decoding in the obvious way: remainders by division,
 //! one power after the other, every packet of the log put into the polynomial
 //! with Horner's rule. Right, and slow.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Packets of which some are lost, the same ones every time.
 
 use std::num::NonZeroU8;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random packets, random losses: decoding finds what the oracle knows.
 
 use std::num::NonZeroU8;

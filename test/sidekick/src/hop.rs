@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A sender, a router and the hop between them, in virtual time: packets get lost,
 //! overtake each other, and the router may begin anew at any time.
 

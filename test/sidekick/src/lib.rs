@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What senders are tested with: a [`router`] and a [`hop`] to it in virtual time.
 
 pub mod hop;

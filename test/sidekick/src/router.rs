@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A router with one session: only what the protocol's description says, as simply as
 //! can be, to have something else to test senders with than the router itself.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Both ends, in virtual time, in the call that the Sidekick paper measures: a packet every
 //! 20 ms, a Wi-Fi hop of 1 ms that loses 3.6 % each way, and 25 ms behind the router. What
 //! is judged is how long packets wait at the receiver for those before them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A sender on hops of every kind: it finds what was lost, and nothing else.
 
 use std::num::NonZeroU16;

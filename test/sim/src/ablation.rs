@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What each of the engine's rules is worth: the goodput and the needless copies
 //! of a few telling scenarios, with one rule switched off at a time.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What radio adds to a plain link: packets that come in clumps or out of order.
 
 use std::collections::VecDeque;

@@ -1,8 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The engine's inference on packet logs of real stacks: a log is replayed to it
 //! offline, and what it marks and copies is held against the truth in the log.
 //!
-//! Copies do not arrive in a recording. A hole stays open for the client, the
-//! engine tries again, finds that nothing heals and gives up, soon for good: what
+//! Copies do not arrive in a recording. A gap stays open for the client, the
+//! engine tries again, finds that no gap closes and abandons them, soon for good: what
 //! is scored here is only whether it notices losses and names the packet, under
 //! the worst conditions. Repairs are for the simulator and the testbed to judge.
 
@@ -47,7 +48,7 @@ pub struct Score {
     pub copied: u64,
     /// Losses explained by a mark that came too late for them to be noticed by it.
     pub late_marks: u64,
-    /// Marks that explain no loss. Holes from before the router are among them.
+    /// Marks that explain no loss. Gaps from before the router are among them.
     pub false_marks: u64,
     /// The same for 1000 packets to the clients.
     pub false_per_1000: f64,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A host around an endpoint: when it starts, and how late it looks at what has
 //! arrived. A phone or a laptop reads in batches (interrupt coalescing, GRO, a
 //! busy scheduler); then a batch gets one acknowledgement.

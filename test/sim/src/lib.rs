@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! QUIC endpoints, links and the engine in virtual time: same seed, same result.
 
 pub mod ablation;
@@ -6,7 +7,9 @@ pub mod bars;
 pub mod captures;
 pub mod client;
 pub mod endpoint;
+pub mod export;
 pub mod host;
+pub mod links;
 pub mod matrix;
 pub mod quinn;
 pub mod random;
@@ -21,4 +24,5 @@ pub mod tcp;
 pub mod timeline;
 pub mod trace;
 pub mod truth;
+pub mod tunables;
 pub mod world;

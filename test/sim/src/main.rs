@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `sim`: the simulator's command line.
 
 use std::path::PathBuf;
@@ -66,10 +67,12 @@ enum Command {
         json: bool,
     },
     /// Run a scenario with all combinations of some options.
+    #[command(visible_alias = "sweep")]
     Matrix {
         /// A TOML file; see scenarios/ for examples.
         scenario: PathBuf,
-        /// An option and its values, as in `wifi.delay_ms=1,5,10`.
+        /// An option and its values, as in `wifi.delay_ms=1,5,10`, or a constant of the engine's
+        /// rules, as in `tunables.proven_copies=4,8,16`.
         #[arg(long, required = true, value_name = "OPTION=V1,V2,...")]
         vary: Vec<String>,
         /// Options changed in all of them, as with `run`.
@@ -154,7 +157,8 @@ fn main() -> anyhow::Result<()> {
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let name = std::iter::once(&*name).chain(changes.iter().map(String::as_str));
             let name = name.collect::<Vec<_>>().join(", ");
-            pemi_sim::trace::record(name, &scenario, assist, seed)?.write(&out, flow)?;
+            let trace = pemi_sim::trace::record(name, &scenario, assist, seed)?;
+            pemi_sim::export::write(&trace, &out, flow)?;
         }
         Command::Captures { dir, verbose, json } => {
             let reports = captures::reports(&dir.unwrap_or_else(captures::default_dir))?;
@@ -194,7 +198,10 @@ fn show_bars(seeds: u64, only: &str, out: Option<PathBuf>, check: bool) -> anyho
         let mark = if *holds { ' ' } else { '!' };
         print!("{mark} {name:74} {value:9.4}  {bar:25}");
         if let Some(Goodput { off, on, lossless }) = goodput_mbps {
-            print!(" {off:6.2} {on:6.2} {lossless:6.2}");
+            print!(" {off:6.2} {on:6.2}");
+            if let Some(lossless) = lossless {
+                print!(" {lossless:6.2}");
+            }
         }
         println!("{}", reason.map_or(String::new(), |reason| format!("\n      {reason}")));
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Scenario files, with options changed by their dotted names.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! quinn-proto in virtual time, as client or server.
 
 use std::collections::BTreeMap;

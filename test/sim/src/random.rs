@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Random numbers that are the same on every machine.
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).

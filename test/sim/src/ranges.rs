@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Sets of numbers as ranges.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Runs for people to read.
 
 use crate::run::{Assist, Outcome};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The router: the engine as it is, fed with IP packets, and what it decides
 //! translated back to the simulator's parcels.
 

@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What is simulated: links, flows, router. Read from TOML; every option has a
 //! default, and together these are the train scenario.
 
 use std::path::PathBuf;
 
 use linkem::{MS, Nanos};
-use serde::{Deserialize, Serialize};
+use pemi_air::settings::Settings as Air;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::endpoint::App;
+use crate::tunables::Tunables;
 
 /// A server behind a WAN, a router with the engine, clients behind its Wi-Fi.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -21,6 +24,9 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// The engine's settings.
     pub engine: EngineOptions,
+    /// Constants of the engine's rules that are varied, by their names.
+    #[serde(skip_serializing_if = "Tunables::is_empty")]
+    pub tunables: Tunables,
     /// The run is over after this much virtual time.
     pub limit_s: u64,
 }
@@ -32,6 +38,7 @@ impl Default for Scenario {
             wan: Wan::default(),
             flows: vec![Flow::default()],
             engine: EngineOptions::default(),
+            tunables: Tunables::new(),
             limit_s: 300,
         }
     }
@@ -41,6 +48,10 @@ impl Default for Scenario {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Wifi {
+    /// A radio channel in place of rate, delay, jitter, queue and losses: the name of
+    /// a preset of `test/air`, or its settings.
+    #[serde(deserialize_with = "air")]
+    pub air: Option<Air>,
     /// Megabits per second.
     pub rate_mbit: f64,
     /// One way, ms.
@@ -68,6 +79,7 @@ pub struct Wifi {
 impl Default for Wifi {
     fn default() -> Self {
         Wifi {
+            air: None,
             rate_mbit: 100.0,
             delay_ms: 1.0,
             jitter_percent: 0.0,
@@ -237,15 +249,15 @@ pub enum CongestionControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientKind {
-    /// quinn-proto: every 2nd packet, at once on a hole.
+    /// quinn-proto: every 2nd packet, at once on a gap.
     Quinn,
     /// The model with quinn's rule.
     Every2,
     /// Each packet, as quiche.
     Every1,
-    /// Every 10th, at once on a hole and on its filling.
+    /// Every 10th, at once on a gap and when it closes.
     Every10,
-    /// Only by a timer, 25 ms after the first unanswered packet.
+    /// Only by a timer, 25 ms after the first unacknowledged packet.
     Delayed,
     /// Decimation as in Chromium.
     Chromium,
@@ -292,6 +304,20 @@ impl Default for EngineOptions {
             without: Vec::new(),
             direction: Directions::Down,
         }
+    }
+}
+
+/// A preset by its name, or settings.
+fn air<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Air>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        Name(String),
+        Settings(Air),
+    }
+    match Given::deserialize(deserializer)? {
+        Given::Name(name) => Air::preset(&name).map(Some).map_err(serde::de::Error::custom),
+        Given::Settings(settings) => Ok(Some(settings)),
     }
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The cryptographic session of simulated connections: the messages of a TLS 1.3
 //! handshake by their number and sizes, and packets that are not encrypted.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The cartesian product of values of options: a scenario in many variants.
 
 use std::collections::BTreeMap;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A model of a TCP download, for traffic beside QUIC: CUBIC (RFC 9438) with the
 //! delay part of HyStart (RFC 9406), selective acknowledgements, loss detection by
 //! three later segments (RFC 6675), retransmission timeout (RFC 6298), delayed
@@ -244,8 +245,8 @@ impl Endpoint for Server {
 pub struct Client {
     app: App,
     received: Ranges,
-    unanswered: u32,
-    answer_at: Option<Nanos>,
+    unacknowledged: u32,
+    reply_at: Option<Nanos>,
     request_at: Option<Nanos>,
     progress: Progress,
 }
@@ -256,8 +257,8 @@ impl Client {
         Client {
             app,
             received: Ranges::default(),
-            unanswered: 0,
-            answer_at: None,
+            unacknowledged: 0,
+            reply_at: None,
             request_at: Some(now),
             progress: Progress::default(),
         }
@@ -271,9 +272,9 @@ impl Endpoint for Client {
         self.request_at = None;
         let in_order = segment == self.received.prefix() && self.received.largest() < Some(segment);
         self.received.insert(segment..segment + 1);
-        self.unanswered += 1;
-        let due = if in_order && self.unanswered < 2 { now + DELAYED_ACK } else { now };
-        self.answer_at = Some(self.answer_at.map_or(due, |at| at.min(due)));
+        self.unacknowledged += 1;
+        let due = if in_order && self.unacknowledged < 2 { now + DELAYED_ACK } else { now };
+        self.reply_at = Some(self.reply_at.map_or(due, |at| at.min(due)));
         self.progress.bytes = self.received.prefix() * SEGMENT as u64;
         if self.progress.bytes >= self.app.bytes() {
             self.progress.done_at.get_or_insert(now);
@@ -281,7 +282,7 @@ impl Endpoint for Client {
     }
 
     fn next_timeout(&mut self) -> Option<Nanos> {
-        self.answer_at.or(self.request_at)
+        self.reply_at.or(self.request_at)
     }
 
     fn on_timeout(&mut self, _: Nanos) {}
@@ -291,8 +292,8 @@ impl Endpoint for Client {
             self.request_at = Some(now + 1000 * MS);
             out.push(Datagram { bytes: Bytes::from_static(REQUEST), ecn: Ecn::NotEct });
         }
-        if self.answer_at.take_if(|at| *at <= now).is_some() {
-            self.unanswered = 0;
+        if self.reply_at.take_if(|at| *at <= now).is_some() {
+            self.unacknowledged = 0;
             let mut bytes = self.received.prefix().to_be_bytes().to_vec();
             let ranges = self.received.descending().take(SACK_BLOCKS);
             for range in ranges.filter(|range| range.start > 0) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Draws the time line of a flow: its packets over time, what was lost and
 //! copied, when client packets were held, what that did to its goodput; and one
 //! repair close up.

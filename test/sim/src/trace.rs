@@ -1,18 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Records one run: every moment of every parcel, and what the engine made of it.
 
-mod sqlog;
-
 use std::cell::RefCell;
-use std::path::Path;
 use std::rc::Rc;
 
-use anyhow::Context;
 use linkem::Nanos;
 use pemi_engine::{Config, Direction, EventKind};
 
 use crate::run::{Assist, Outcome, arrange, config, run};
 use crate::scenario::Scenario;
-use crate::timeline;
 use crate::truth::Truth;
 use crate::world::{Moment, World};
 
@@ -136,20 +132,5 @@ fn rank(entry: &Entry) -> u8 {
         What::Engine { .. } => 2,
         What::Parcel { moment: Moment::Sent, .. } => 3,
         What::Parcel { moment: Moment::Lost | Moment::Dropped, .. } => 4,
-    }
-}
-
-impl Trace {
-    /// Writes `trace.sqlog` and the time line of one flow, `timeline.svg`.
-    pub fn write(&self, dir: &Path, flow: usize) -> anyhow::Result<()> {
-        std::fs::create_dir_all(dir)
-            .with_context(|| format!("cannot create the folder {}", dir.display()))?;
-        let drawing = timeline::draw(self, flow)?;
-        for (name, text) in [("trace.sqlog", sqlog::text(self)), ("timeline.svg", drawing)] {
-            let path = dir.join(name);
-            std::fs::write(&path, text)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        Ok(())
     }
 }

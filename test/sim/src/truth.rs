@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What really happened on the hop to the clients, or to the servers, and what the engine's work
 //! was worth by it. Definitions as in the testbed's scoring.
 

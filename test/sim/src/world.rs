@@ -1,23 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Servers, the WAN, the router, its Wi-Fi and the clients in virtual time.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use linkem::Nanos;
-use linkem::loss::Model;
-use linkem::pipe::{Delay, Dropped, Packet, Pipe, Rate, Settings};
-use linkem::queue::Discipline;
-use linkem::trace::{OPPORTUNITY_BYTES, Trace};
+use linkem::link::Link;
+use linkem::pipe::{Dropped, Packet, Pipe};
 use pemi_engine::{Config, Direction};
 
 use crate::air::{Air, Recorded};
 use crate::client::Client;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::host::Host;
+use crate::links::{self, DOWN, UP};
 use crate::quinn::Quinn;
 use crate::random::Random;
 use crate::router::{HEADERS, Order, Parcel, Router};
-use crate::scenario::{ClientKind, Flow, LossModel, Qdisc, Scenario, Wan, Wifi, ms};
+use crate::scenario::{ClientKind, Flow, LossModel, Scenario, ms};
 use crate::tcp;
 use crate::truth::{Fate, Truth};
 
@@ -42,6 +42,8 @@ struct Line {
     start: Nanos,
     helped: bool,
     tcp: bool,
+    /// The client's number on the Wi-Fi.
+    station: usize,
     /// Datagrams sent by client and server.
     numbers: [u32; 2],
     truth: Truth,
@@ -63,8 +65,10 @@ pub struct World {
     lines: Vec<Line>,
     router: Router,
     wan: [Pipe<Item>; 2],
-    wifi: [Pipe<Item>; 2],
+    wifi: Link<Item>,
     air: Air<Item>,
+    /// The clients by their numbers on the Wi-Fi.
+    stations: Vec<Ipv4Addr>,
     recorded: [Option<Recorded>; 2],
     limit: Nanos,
     sent: Vec<Datagram>,
@@ -130,8 +134,16 @@ impl World {
         }
         let epoch = Instant::now();
         let mut random = Random::new(seed);
-        let clients = scenario.flows.iter().map(|flow| address(flow.client_id)).collect();
-        let lines = scenario.flows.iter().map(|flow| line(epoch, flow, random.next())).collect();
+        let clients: Vec<_> = scenario.flows.iter().map(|flow| address(flow.client_id)).collect();
+        let mut stations = clients.clone();
+        stations.sort_unstable();
+        stations.dedup();
+        let station = |client| stations.iter().position(|other| *other == client).unwrap_or(0);
+        let lines = scenario.flows.iter().zip(&clients).map(|(flow, client)| Line {
+            station: station(*client),
+            ..line(epoch, flow, random.next())
+        });
+        let lines = lines.collect();
         let path_ms = 2.0 * (scenario.wan.delay_ms + scenario.wifi.delay_ms);
         let recorded = |model: &LossModel, salt: u64| match model {
             LossModel::Trace(path) => Recorded::read(path, seed ^ salt).map(Some),
@@ -141,8 +153,9 @@ impl World {
             now: 0,
             lines,
             router: Router::new(config, seed, clients),
-            wan: wan(&scenario.wan, path_ms, seed)?,
-            wifi: wifi(&scenario.wifi, seed),
+            wan: links::wan(&scenario.wan, path_ms, seed)?,
+            wifi: links::wifi(&scenario.wifi, stations.len(), seed),
+            stations,
             air: Air::new(&scenario.wifi, seed),
             recorded: [
                 recorded(&scenario.wifi.loss_down, 1)?,
@@ -197,21 +210,21 @@ impl World {
             [line.server.next_timeout(), line.client.next_timeout()].into_iter().flatten()
         });
         let hosts = hosts.min();
-        let pipes = self.wan.iter().chain(&self.wifi).filter_map(Pipe::next_deadline).min();
-        let others = [self.router.next_timeout(), self.air.next_deadline()];
+        let pipes = self.wan.iter().filter_map(Pipe::next_deadline).min();
+        let wifi = self.wifi.next_deadline();
+        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi];
         others.into_iter().chain([hosts, pipes]).flatten().min()
     }
 
     fn step(&mut self) {
         let now = self.now;
-        for pipe in self.wan.iter_mut().chain(&mut self.wifi) {
-            pipe.advance(now);
-        }
+        self.wan.iter_mut().for_each(|pipe| pipe.advance(now));
+        self.wifi.advance(now);
         self.settle_dropped();
         while let Some((_, item)) = self.wan[0].pop_due(now) {
             self.at_router(Direction::Down, item);
         }
-        while let Some((_, item)) = self.wifi[1].pop_due(now) {
+        while let Some((_, item)) = self.wifi.pop_due(UP, now) {
             if !lost(&mut self.recorded[1]) {
                 self.at_router(Direction::Up, item);
             }
@@ -220,7 +233,7 @@ impl World {
             self.router.on_timeout(now);
             self.obey();
         }
-        while let Some((_, item)) = self.wifi[0].pop_due(now) {
+        while let Some((_, item)) = self.wifi.pop_due(DOWN, now) {
             if lost(&mut self.recorded[0]) {
                 self.ended(item, Dropped::Lost);
             } else {
@@ -251,14 +264,14 @@ impl World {
         for datagram in self.sent.drain(..) {
             let parcel = Parcel { flow, number: *number, copy: false, datagram };
             *number += 1;
-            push(&mut self.wan[0], now, parcel, line.tcp, 0);
+            self.wan[0].push(now, packet(parcel, line.tcp, 0));
         }
         line.client.act(now, &mut self.sent);
         let number = &mut line.numbers[0];
         for datagram in self.sent.drain(..) {
             let parcel = Parcel { flow, number: *number, copy: false, datagram };
             *number += 1;
-            push(&mut self.wifi[1], now, parcel, line.tcp, 0);
+            self.wifi.push(now, UP, line.station, packet(parcel, line.tcp, 0));
         }
     }
 
@@ -284,7 +297,7 @@ impl World {
         while let Some(order) = self.router.next_order() {
             match order {
                 Order::Send(direction, parcel) => self.send(direction, parcel),
-                Order::Echo(client) => echo(&mut self.wifi[0], self.now, client, self.now),
+                Order::Echo(client) => self.echo(DOWN, client, self.now),
             }
         }
     }
@@ -295,19 +308,24 @@ impl World {
         match direction {
             Direction::Down => {
                 let index = line.truth.sent(parcel.number, self.now);
-                push(&mut self.wifi[0], self.now, parcel, line.tcp, index);
+                self.wifi.push(self.now, DOWN, line.station, packet(parcel, line.tcp, index));
             }
             Direction::Up => {
                 let index = line.uplink.sent(parcel.number, self.now);
-                push(&mut self.wan[1], self.now, parcel, line.tcp, index);
+                self.wan[1].push(self.now, packet(parcel, line.tcp, index));
             }
         }
         self.settle_dropped();
     }
 
+    fn echo(&mut self, direction: linkem::Direction, client: IpAddr, sent: Nanos) {
+        let station = self.stations.iter().position(|other| client == *other).unwrap_or(0);
+        self.wifi.push(self.now, direction, station, echo(client, sent));
+    }
+
     fn at_client(&mut self, item: Item) {
         match item {
-            Item::Echo(client, sent) => echo(&mut self.wifi[1], self.now, client, sent),
+            Item::Echo(client, sent) => self.echo(UP, client, sent),
             Item::Parcel(parcel, index) => {
                 self.tell(Direction::Down, &parcel, Moment::Arrived);
                 let line = &mut self.lines[parcel.flow];
@@ -319,7 +337,7 @@ impl World {
 
     /// Notes what the links have dropped or lost.
     fn settle_dropped(&mut self) {
-        while let Some((item, why)) = self.wifi[0].pop_dropped() {
+        while let Some((item, why)) = self.wifi.pop_dropped(DOWN) {
             self.ended(item, why);
         }
         while let Some((item, _)) = self.wan[0].pop_dropped() {
@@ -328,7 +346,7 @@ impl World {
                 self.lines[parcel.flow].wan_dropped += 1;
             }
         }
-        while let Some((item, _)) = self.wifi[1].pop_dropped() {
+        while let Some((item, _)) = self.wifi.pop_dropped(UP) {
             if let Item::Parcel(parcel, _) = item {
                 self.tell(Direction::Up, &parcel, Moment::Lost);
             }
@@ -366,34 +384,28 @@ fn lost(recorded: &mut Option<Recorded>) -> bool {
     recorded.as_mut().is_some_and(Recorded::next_is_lost)
 }
 
-fn push(pipe: &mut Pipe<Item>, now: Nanos, parcel: Parcel, tcp: bool, index: usize) {
+fn packet(parcel: Parcel, tcp: bool, index: usize) -> Packet<Item> {
     let extra = if tcp { TCP_EXTRA } else { 0 };
     let network_bytes = (HEADERS + extra + parcel.datagram.bytes.len()) as u32;
     let flow = parcel.flow as u32;
-    pipe.push(
-        now,
-        Packet {
-            item: Item::Parcel(parcel, index),
-            bytes: network_bytes + LINK_HEADER as u32,
-            network_bytes,
-            lossy: true,
-            flow,
-        },
-    );
+    Packet {
+        item: Item::Parcel(parcel, index),
+        bytes: network_bytes + LINK_HEADER as u32,
+        network_bytes,
+        lossy: true,
+        flow,
+    }
 }
 
-fn echo(pipe: &mut Pipe<Item>, now: Nanos, client: IpAddr, sent: Nanos) {
-    pipe.push(
-        now,
-        Packet {
-            item: Item::Echo(client, sent),
-            bytes: ECHO_BYTES as u32,
-            network_bytes: (ECHO_BYTES - LINK_HEADER) as u32,
-            // The losses of the flows are to be the same with and without it.
-            lossy: false,
-            flow: u32::MAX,
-        },
-    );
+fn echo(client: IpAddr, sent: Nanos) -> Packet<Item> {
+    Packet {
+        item: Item::Echo(client, sent),
+        bytes: ECHO_BYTES as u32,
+        network_bytes: (ECHO_BYTES - LINK_HEADER) as u32,
+        // The losses of the flows are to be the same with and without it.
+        lossy: false,
+        flow: u32::MAX,
+    }
 }
 
 fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
@@ -418,6 +430,7 @@ fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
         start,
         helped: flow.helped && flow.client != ClientKind::Tcp,
         tcp: flow.client == ClientKind::Tcp,
+        station: 0,
         numbers: [0; 2],
         truth: Truth::default(),
         uplink: Truth::default(),
@@ -427,70 +440,4 @@ fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
 
 fn address(client: u8) -> Ipv4Addr {
     Ipv4Addr::new(192, 168, 1, 100u8.wrapping_add(client))
-}
-
-fn model(loss: &LossModel) -> Model {
-    match loss {
-        // Recorded losses are taken behind the link.
-        LossModel::None | LossModel::Trace(_) => Model::Bernoulli(0.0),
-        LossModel::Percent(percent) => Model::Bernoulli(percent / 100.0),
-        LossModel::Gemodel([p, r, bad, good]) => Model::GilbertElliott {
-            p: p / 100.0,
-            r: r / 100.0,
-            bad_loss: bad / 100.0,
-            good_loss: good / 100.0,
-        },
-    }
-}
-
-fn discipline(qdisc: Qdisc) -> Discipline {
-    match qdisc {
-        Qdisc::Droptail => Discipline::Droptail,
-        Qdisc::Codel => Discipline::Codel,
-        Qdisc::FqCodel => Discipline::FqCodel,
-    }
-}
-
-/// Towards the router and towards the servers.
-fn wan(wan: &Wan, path_ms: f64, seed: u64) -> anyhow::Result<[Pipe<Item>; 2]> {
-    let rate = match &wan.trace {
-        None => Rate::Constant(wan.rate_mbit * 1e6),
-        Some(path) => {
-            Rate::Trace(Trace::read(path, OPPORTUNITY_BYTES).map_err(anyhow::Error::msg)?)
-        }
-    };
-    let queue_bytes = (wan.queue_bdp * wan.rate_mbit * 1e3 / 8.0 * path_ms) as u64;
-    let settings = |rate, loss| Settings {
-        rate,
-        light: None,
-        delay: Delay::Constant(ms(wan.delay_ms)),
-        jitter: 0,
-        queue_bytes,
-        discipline: discipline(wan.qdisc),
-        loss: model(loss),
-    };
-    let down = settings(rate, &wan.loss_down);
-    let up = settings(Rate::Constant(wan.rate_mbit * 1e6), &wan.loss_up);
-    let seed = seed ^ 0x3a_0000;
-    Ok([
-        Pipe::new(down, seed, linkem::Direction::Ab, 0),
-        Pipe::new(up, seed, linkem::Direction::Ba, 0),
-    ])
-}
-
-/// Towards the clients and towards the router.
-fn wifi(wifi: &Wifi, seed: u64) -> [Pipe<Item>; 2] {
-    let settings = |loss| Settings {
-        rate: Rate::Constant(wifi.rate_mbit * 1e6),
-        light: None,
-        delay: Delay::Constant(ms(wifi.delay_ms)),
-        jitter: ms(wifi.delay_ms * wifi.jitter_percent / 100.0),
-        queue_bytes: wifi.queue_bytes,
-        discipline: discipline(wifi.qdisc),
-        loss: model(loss),
-    };
-    [
-        Pipe::new(settings(&wifi.loss_down), seed, linkem::Direction::Ab, 0),
-        Pipe::new(settings(&wifi.loss_up), seed, linkem::Direction::Ba, 0),
-    ]
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The models of clients, hosts, radio and TCP against what they stand for.
 
 use pemi_sim::air::{Air, Recorded};
@@ -134,4 +135,29 @@ fn a_rule_can_be_switched_off_by_its_name() {
     let scenario = matrix::parse(DOWNLOAD, &changes).unwrap();
     let error = format!("{:#}", run(&scenario, Assist::On, 1).unwrap_err());
     assert!(error.contains("'luck' is none of size"), "{error}");
+}
+
+#[test]
+fn a_radio_is_a_preset_or_its_settings_and_loses_nothing_as_a_ceiling() {
+    let by_name = outcome(DOWNLOAD, &["wifi.air=poor"], Assist::Off, 1);
+    let settings = "wifi.air={link={errors={good=0.01,bad=0.9,good_ms=500,bad_ms=20}}}";
+    let by_settings = outcome(DOWNLOAD, &[settings], Assist::Off, 1);
+    assert_eq!(by_name, by_settings);
+    let lost = |run: &Outcome| run.flows[0].inference.losses;
+    assert!(lost(&by_name) > 0);
+    assert_eq!(lost(&outcome(DOWNLOAD, &["wifi.air=poor"], Assist::Lossless, 1)), 0);
+    let wrong = matrix::parse(DOWNLOAD, &["wifi.air=perfect".to_owned()]).unwrap_err();
+    assert!(format!("{wrong:#}").contains("poor-no-bar"), "{wrong:#}");
+}
+
+#[test]
+fn a_radio_s_clients_share_the_air() {
+    let flows = "limit_s = 5\n[wan]\nrate_mbit = 100.0\n[[flow]]\nbytes = 1_000_000_000\n";
+    let alone = outcome(flows, &["wifi.air=clean"], Assist::Off, 1);
+    let text = flows.to_owned() + "[[flow]]\nbytes = 1_000_000_000\nclient_id = 1";
+    let shared = outcome(&text, &["wifi.air=clean"], Assist::Off, 1);
+    let rates: Vec<f64> = shared.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    let share = rates[0] / (rates[0] + rates[1]);
+    assert!((0.35..0.65).contains(&share), "{rates:?}");
+    assert!(rates[0] < 0.75 * alone.flows[0].goodput_mbps, "{rates:?}");
 }

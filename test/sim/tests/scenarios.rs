@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Scenario files and what a run of them promises.
 
 use std::path::Path;

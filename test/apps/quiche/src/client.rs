@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A client's loop: one connection until the application has what it wants.
 
 use std::net::{SocketAddr, UdpSocket};

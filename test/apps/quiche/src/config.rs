@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! quiche's configuration: as its own example programs have it.
 
 use anyhow::Result;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! [`pemi_apps::download`] with quiche.
 
 use anyhow::{Result, ensure};

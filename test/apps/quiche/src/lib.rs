@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The applications of [`pemi_apps`] with quiche on both sides.
 //!
 //! quiche does no I/O: [`link`] is a connection on a socket, [`client`] and [`server`]

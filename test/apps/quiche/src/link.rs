@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One connection on a socket: packets in, and packets out at their time.
 
 use std::net::{SocketAddr, UdpSocket};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! [`pemi_apps::video`] with quiche.
 
 use std::collections::{HashMap, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A server's loop: any number of connections until SIGTERM or SIGINT.
 
 use std::collections::HashMap;

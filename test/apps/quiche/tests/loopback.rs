@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Both applications as the experiments run them, over the loopback interface.
 
 #[path = "../../tests/programs/mod.rs"]

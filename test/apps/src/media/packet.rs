@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What the two sides say to each other, and how it looks on the wire: 12 random bytes,
 //! which are the nonce of ChaCha20-Poly1305, and what that makes of the rest. So every
 //! packet looks random from its first byte on, also when a frame is sent again. The key

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The receiver: a buffer that gives out frames in their order, and what is missing.
 
 use std::collections::BTreeMap;

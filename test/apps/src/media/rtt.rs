@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The round-trip time from end to end, by times that both sides send back.
 
 use super::packet::Header;

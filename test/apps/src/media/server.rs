@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The receiver with its socket.
 
 use std::net::{SocketAddr, UdpSocket};

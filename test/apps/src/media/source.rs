@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The sender: which frame to send again, and for whom.
 
 use std::collections::VecDeque;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Congestion control that a loss on the near hop does not concern: if the packet was
 //! sent again below QUIC, an event about it is ignored. All else is the controller's.
 

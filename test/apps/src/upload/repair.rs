@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Below QUIC: remembers the datagrams that go out, and sends those again that a quACK
 //! tells are lost. A thread of its own speaks with the router, from a port of its own,
 //! so that its times are exact and quinn sees nothing of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Running the programs of any stack.
 #![allow(dead_code, reason = "not every test needs all")]
 

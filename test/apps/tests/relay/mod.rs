@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A router between a sender and a receiver on one machine: 1 ms to the sender, 25 ms to
 //! the receiver, losses on the way from the sender, and quACKs.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The yardstick: takes packets from an NFQUEUE by the batch, as the daemon
 //! does, and accepts every one without looking. `accept-all QUEUE`; ends with
 //! SIGTERM.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Runs the engine for tools that count: `engine-load run PASSES` for
 //! callgrind, `engine-load packets` for how many packets one pass has, and
 //! `engine-load memory FLOWS` for the heap that flows take.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Runs the quACK for tools that count, and takes its best time, which other
 //! programs on the machine disturb least:
 //! `quack-load WHAT BITS TIMES` does it so many times, for callgrind, and

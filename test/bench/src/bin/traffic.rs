@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! QUIC-like traffic as fast as a router carries it. The server keeps a fixed
 //! number of packets on their way in each flow and sends the next ones when
 //! the client's replies come, so nothing overflows and what arrives in a

@@ -1,4 +1,5 @@
-//! Everything that takes bytes or identifiers in `pemi-quack`.
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! libFuzzer around `pemi_fuzz::quack`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| pemi_fuzz::quack::run(data));

@@ -1,4 +1,5 @@
-//! A Sidekick router with whatever messages, packets and times come.
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! libFuzzer around `pemi_fuzz::sidekick`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| pemi_fuzz::sidekick::run(data));

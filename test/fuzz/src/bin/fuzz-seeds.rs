@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! `fuzz-seeds TARGET FOLDER` writes what a fuzz target begins with.
 
 use std::path::PathBuf;

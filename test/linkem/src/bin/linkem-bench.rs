@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Measures linkem between two hosts in network namespaces; needs root.
 //!
 //! `linkem-bench send` and `linkem-bench receive` are the programs that it runs

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Does the runs of an experiment that are missing."""
 
 from __future__ import annotations
@@ -5,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .. import experiment, interruption
-from ..process import ExperimentError
-from ..progress import Progress
-from ..result import Run, headline, lateness_us, own_drops
+from .. import experiment
+from ..draw.progress import Progress
+from ..measure.result import Run, headline, lateness_us, own_drops
 from ..series import describe, require_root
+from ..world import interruption
+from ..world.process import ExperimentError
 from .plan import Plan, Point
 from .store import Store
 
@@ -40,7 +42,7 @@ def check(plan: Plan) -> None:
     """What is missing is said before the first run, not in the middle of a night."""
     require_root()
     for point in plan.points:
-        point.setup.programs.check(point.setup)
+        point.setup.check()
 
 
 def carry_out(

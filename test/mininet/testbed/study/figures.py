@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Tables of an experiment: medians of the runs beside what was published."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from ..result import Run
+from ..measure.result import Run
 from .plan import Check, Point, Table
 
 Record = tuple[Point, Run]

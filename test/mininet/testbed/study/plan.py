@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """An experiment as a file: which runs it is made of, and what its report shows.
 
 Each point of an experiment is a command line of run.py, so that it can be tried alone,
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import cli
-from ..experiment import Setup
+from ..setups import Setup
 
 SIZES = ("full", "quick", "smallest")
 LOSSLESS = "lossless"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The drawings of an experiment's report."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..svg import Drawing, linear, logarithmic, nice_ticks, round_up
+from ..draw.svg import Drawing, linear, logarithmic, nice_ticks, round_up
 from .figures import Record, Row, look_up, matches
 from .plan import LOSSLESS, Table
 

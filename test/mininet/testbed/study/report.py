@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """An experiment's page, its figures as JSON and its tables for the terminal."""
 
 from __future__ import annotations
@@ -7,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
 
-from .. import html
-from .. import table as text_table
+from ..draw import html
+from ..draw import table as text_table
 from .carry import LATE_US, STILL_S, Failure, disturbed
 from .figures import Record, Row, Verdict, judge, ratio, rows
 from .plan import LOSSLESS, Plan, Table

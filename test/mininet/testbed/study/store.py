@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Finished runs on disk, so that an interrupted experiment goes on where it was.
 
 A run is found again by everything that decides it: links, application, seed, and the
@@ -13,11 +14,12 @@ import hashlib
 import json
 from pathlib import Path
 
-from ..experiment import Setup
-from ..result import Run, write_json
+from ..measure.result import Run, write_json
+from ..setups import Setup
 
 # Options that came when there were runs already, which are found as if there were none.
 _LATER = ("restart_daemon_after_s",)
+_LATER_OF_LINKS = ("wifi1", "wifi1_lossless", "trace1")
 
 
 class Store:
@@ -38,10 +40,15 @@ class Store:
         write_json(self._path(setup), run)
 
     def _path(self, setup: Setup) -> Path:
-        programs = {path.name: digest(path) for path in setup.programs.needed(setup)}
+        programs = {path.name: digest(path) for path in setup.needed()}
         what = {field.name: getattr(setup, field.name) for field in dataclasses.fields(setup)}
         what = {name: value for name, value in what.items() if name not in _LATER or value}
-        what |= {"programs": programs, "scenario": setup.scenario.to_json()}
+        links = setup.scenario.to_json()
+        links = {
+            name: value for name, value in links.items() if name not in _LATER_OF_LINKS or value
+        }
+        what |= {"programs": programs, "scenario": links}
+        what["assist"] = setup.assist.name
         what["app"] = dataclasses.asdict(setup.app)
         what["beside"] = [dataclasses.asdict(app) for app in setup.beside]
         text = json.dumps(what, sort_keys=True, default=str)

@@ -1,12 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case};
+use super::{Bar, Case, radio};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
 
 const MB: u64 = 1_000_000;
-const CONTROLS: [CongestionControl; 3] =
+pub(super) const CONTROLS: [CongestionControl; 3] =
     [CongestionControl::Cubic, CongestionControl::Newreno, CongestionControl::Bbr];
 const SIZES_MB: [u64; 3] = [1, 5, 20];
 
@@ -25,6 +26,7 @@ pub fn cases() -> Vec<Case> {
         fairness(),
         calls(),
         uploads(),
+        radio::cases(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -41,7 +43,7 @@ fn train(cc: CongestionControl, megabytes: u64, loss: f64) -> Scenario {
 
 /// A queue of the WAN as cellular networks have it, in products of rate and round
 /// trip: slow start overflows it, congestion avoidance rarely.
-const ROOMY: f64 = 4.0;
+pub(super) const ROOMY: f64 = 4.0;
 /// A queue that nothing here overflows.
 const ENDLESS: f64 = 100.0;
 
@@ -49,7 +51,7 @@ fn percent(loss: f64) -> LossModel {
     if loss > 0.0 { LossModel::Percent(loss) } else { LossModel::None }
 }
 
-fn name(cc: CongestionControl) -> &'static str {
+pub(super) fn name(cc: CongestionControl) -> &'static str {
     match cc {
         CongestionControl::Cubic => "cubic",
         CongestionControl::Newreno => "newreno",
@@ -57,7 +59,7 @@ fn name(cc: CongestionControl) -> &'static str {
     }
 }
 
-fn case(name: String, scenario: Scenario, bars: &[Bar]) -> Case {
+pub(super) fn case(name: String, scenario: Scenario, bars: &[Bar]) -> Case {
     Case { name, scenario, bars: bars.to_vec() }
 }
 

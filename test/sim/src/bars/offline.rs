@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The rows about recorded packets of real stacks.
 
 use std::path::Path;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Holds marks and copies against the losses of a log. The definitions are at
 //! [`Score`](super::Score).
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Reads packet logs: what a router sees of them, and when.
 
 use std::io::Read;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Shows the datagrams of a log to the engine and notes what it makes of them.
 
 use std::collections::{BTreeMap, VecDeque};

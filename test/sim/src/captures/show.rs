@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! Scores and details for people to read.
 
 use std::fmt::Write;

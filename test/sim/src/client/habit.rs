@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! When and how the modelled clients acknowledge.
 
 use linkem::{MS, Nanos};
@@ -12,12 +13,12 @@ pub struct Habit {
     pub every: u32,
     /// The first packets of a connection, and how many until an acknowledgement.
     pub opening: (u64, u32),
-    /// From the first unanswered packet to an acknowledgement.
+    /// From the first unacknowledged packet to an acknowledgement.
     pub timer: Timer,
-    /// So many packets after a new hole are acknowledged at once, each.
-    pub hole_run: u32,
-    /// A packet that fills a hole is acknowledged at once.
-    pub fill_at_once: bool,
+    /// So many packets after a new gap are acknowledged at once, each.
+    pub gap_run: u32,
+    /// A packet that closes a gap is acknowledged at once.
+    pub close_at_once: bool,
     /// Ranges in a frame at most.
     pub ranges: usize,
     /// Counts of ECN marks are reported.
@@ -59,8 +60,8 @@ impl Habit {
             every: 2,
             opening: (0, 2),
             timer: Timer::Fixed(25 * MS),
-            hole_run: 1,
-            fill_at_once: true,
+            gap_run: 1,
+            close_at_once: true,
             ranges: 64,
             ecn: true,
             ping: None,
@@ -74,13 +75,13 @@ impl Habit {
             ClientKind::Every1 => Habit { every: 1, ..quinn },
             ClientKind::Every10 => Habit { every: 10, opening: (100, 2), ..quinn },
             ClientKind::Delayed => {
-                Habit { every: u32::MAX, hole_run: 0, fill_at_once: false, ..quinn }
+                Habit { every: u32::MAX, gap_run: 0, close_at_once: false, ..quinn }
             }
             ClientKind::Chromium => Habit {
                 every: 10,
                 opening: (100, 2),
                 timer: Timer::QuarterRtt,
-                hole_run: 4,
+                gap_run: 4,
                 ranges: 255,
                 ecn: false,
                 ping: Some((20, 4)),

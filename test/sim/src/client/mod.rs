@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A QUIC client that only receives, with the acknowledgement habits of stacks
 //! other than quinn ([`habit`]). It speaks to quinn-proto's server.
 
@@ -139,7 +140,7 @@ impl Client {
             if packet.level == Level::Data {
                 space.ask(now, number, expected, &self.habit, rtt, &mut self.random);
             } else {
-                space.answer_at = Some(now);
+                space.reply_at = Some(now);
             }
         }
     }
@@ -245,12 +246,12 @@ impl Client {
     /// A datagram with one packet of a level, if there is something to send.
     fn build(&mut self, now: Nanos, level: Level) -> Option<Datagram> {
         let space = &mut self.spaces[level as usize];
-        let answer = space.answer_at.is_some_and(|at| at <= now);
-        if !answer && space.pending.is_empty() {
+        let due = space.reply_at.is_some_and(|at| at <= now);
+        if !due && space.pending.is_empty() {
             return None;
         }
         let mut frames = Vec::new();
-        let acknowledged = answer.then(|| space.acknowledge(now, &self.habit, &mut frames));
+        let acknowledged = due.then(|| space.acknowledge(now, &self.habit, &mut frames));
         let sent = std::mem::take(&mut space.pending);
         let only_acks = sent.is_empty();
         frames.extend(sent.iter().flatten());
@@ -319,8 +320,8 @@ impl Endpoint for Client {
     }
 
     fn next_timeout(&mut self) -> Option<Nanos> {
-        let answers = self.spaces.iter().filter_map(|space| space.answer_at);
-        answers.chain(self.app_at).chain(self.pto_at()).min()
+        let replies = self.spaces.iter().filter_map(|space| space.reply_at);
+        replies.chain(self.app_at).chain(self.pto_at()).min()
     }
 
     fn on_timeout(&mut self, now: Nanos) {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! A packet number space of the client: what came, what is to be acknowledged,
 //! what was sent and waits for its own acknowledgement.
 
@@ -31,12 +32,12 @@ pub struct Space {
     largest_at: Nanos,
     received: u64,
     ect0: u64,
-    unanswered: u32,
+    unacknowledged: u32,
     /// When the oldest of these came.
     unanswered_since: Option<Nanos>,
-    hole_left: u32,
+    gap_left: u32,
     /// An acknowledgement is due.
-    pub answer_at: Option<Nanos>,
+    pub reply_at: Option<Nanos>,
     /// The next number to send.
     pub next_number: u64,
     largest_acked: Option<u64>,
@@ -76,17 +77,17 @@ impl Space {
         rtt: Nanos,
         random: &mut Random,
     ) {
-        self.unanswered += 1;
+        self.unacknowledged += 1;
         let since = *self.unanswered_since.get_or_insert(now);
         if number > expected && expected > 0 {
-            self.hole_left = habit.hole_run;
+            self.gap_left = habit.gap_run;
         }
         let (first, first_every) = habit.opening;
         let every = if self.received <= first { first_every } else { habit.every };
-        let fill = number < expected && habit.fill_at_once;
-        let at_once = self.unanswered >= every || self.hole_left > 0 || fill;
+        let closes = number < expected && habit.close_at_once;
+        let at_once = self.unacknowledged >= every || self.gap_left > 0 || closes;
         if number >= expected {
-            self.hole_left = self.hole_left.saturating_sub(1);
+            self.gap_left = self.gap_left.saturating_sub(1);
         }
         let due = if at_once {
             let (from, to) = habit.delay;
@@ -98,7 +99,7 @@ impl Space {
                     Timer::QuarterRtt => (rtt / 4).max(MS),
                 }
         };
-        self.answer_at = Some(self.answer_at.map_or(due, |at| at.min(due)));
+        self.reply_at = Some(self.reply_at.map_or(due, |at| at.min(due)));
     }
 
     /// Appends an ACK frame and forgets that one was due; gives the largest number.
@@ -123,9 +124,9 @@ impl Space {
             put_varint(out, 0);
             put_varint(out, 0);
         }
-        self.unanswered = 0;
+        self.unacknowledged = 0;
         self.unanswered_since = None;
-        self.answer_at = None;
+        self.reply_at = None;
         Some(largest)
     }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The parts of QUIC's wire format (RFC 9000) that a receiver needs.
 
 use bytes::BufMut;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! An SVG drawing, readable on light and dark paper.
 
 use std::collections::HashSet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! One repair close up: the packets' flights over the hop, and the client's
 //! packets at the router, with the time for which they were held.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! The whole run: packet numbers over time, a lane for each kind of event, and
 //! the goodput.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
 //! What is to be drawn of one flow. Times are in ms.
 
 use std::collections::HashMap;

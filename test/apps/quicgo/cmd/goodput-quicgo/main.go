@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // The command goodput-quicgo downloads a number of bytes over QUIC with quic-go.
 package main
 

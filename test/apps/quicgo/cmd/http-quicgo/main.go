@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // The command http-quicgo downloads a number of bytes over HTTP/3 with quic-go.
 package main
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // The command rtc-quicgo sends real-time video over QUIC with quic-go, one stream a
 // frame.
 package main

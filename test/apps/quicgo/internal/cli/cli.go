@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // Package cli has the parts of a command line that all programs share.
 package cli
 

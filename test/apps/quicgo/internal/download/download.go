@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // Package download asks for a number of bytes and measures how long they take. It
 // speaks as the Rust goodput does: the client asks on a bidirectional stream with the
 // number as a big-endian 64-bit integer; the server answers with as many bytes of the

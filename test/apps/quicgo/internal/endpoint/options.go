@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // Package endpoint has what the programs share on quic-go: options, sockets, and the
 // loop of a server.
 package endpoint

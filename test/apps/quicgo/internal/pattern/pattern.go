@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // Package pattern is the content by which corruption, truncation and misplaced data
 // are found: the same as that of the Rust programs.
 package pattern

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // Package video sends frames in real time and measures how late each is. It speaks as
 // the Rust rtc does: the client asks on a bidirectional stream for a number of frames,
 // frames a second and bytes a frame (three big-endian 32-bit integers). The server

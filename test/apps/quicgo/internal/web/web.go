@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
 // Package web serves a number of bytes over HTTP/3 and downloads them.
 package web
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=dash
 # shellcheck disable=SC3043 # ash has local
 

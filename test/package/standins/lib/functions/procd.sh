@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=dash
 # shellcheck disable=SC1091,SC3043 # on a router only; ash has local
 . /usr/share/libubox/jshn.sh

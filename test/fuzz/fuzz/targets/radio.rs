@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! libFuzzer around `pemi_fuzz::radio`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pemi_fuzz::radio::run(data));

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line of run.py."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.loads import apps
+from testbed.loads.apps import App
+from testbed.world.scenario import ScenarioError, parse_bytes
+
+from . import presets, setups
+from .setups import Lab, Setup
+
+# Those that the guest has; quiche's are large and nothing here asks for them.
+STACKS = ("quinn", "quicgo")
+ASSISTS = ("off", "pemi", "lossless")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the command line asks for."""
+
+    setups: list[Setup]
+    jobs: int
+    json: Path | None
+    keep: Path | None
+
+
+def parse(arguments: list[str] | None = None) -> Plan:
+    """Ends the program with exit code 2 if the command line makes no sense."""
+    whole = _parser()
+    options = whole.parse_args(arguments)
+    known = presets.read()
+    try:
+        loads = _loads(options)
+    except (ScenarioError, ValueError) as error:
+        whole.error(str(error))
+    names = list(known) if "all" in options.preset else list(dict.fromkeys(options.preset))
+    made = [
+        Setup(
+            lab=lab(known[name], options.kernel, options.security, _wan(options)),
+            preset=known[name],
+            app=load,
+            assist=assist,
+            seed=seed,
+            pemi_options=options.pemi_options,
+            air=options.air and options.air.read_text(),
+        )
+        for name in names
+        for load in loads
+        for seed in range(options.loss_seed, options.loss_seed + options.seeds)
+        for assist in options.assists or ["off"]
+    ]
+    return Plan(made, options.jobs, options.json, options.keep)
+
+
+def lab(preset: presets.Preset, kernel: str, security: str, wan: dict[str, object]) -> Lab:
+    """What this preset needs around it."""
+    return Lab(
+        kernel=kernel,
+        security=security,
+        access_points=preset.access_points,
+        stations=preset.stations,
+        sleeps=preset.sleeps,
+        **wan,
+    )
+
+
+def _wan(options: argparse.Namespace) -> dict[str, object]:
+    return {"bw2": options.bw2, "delay2": options.delay2, "queue2": options.queue2}
+
+
+def _parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser(
+        prog="run.py",
+        description="Runs an application over Linux' own 802.11 stack in a guest whose clock "
+        "counts instructions, with PEMI on its access point or without.",
+    )
+    names = (*presets.read(), "all")
+    whole.add_argument(
+        "--preset", action="append", required=True, choices=names, help="the air; may be repeated"
+    )
+    whole.add_argument(
+        "--air",
+        type=Path,
+        metavar="FILE.toml",
+        help="this air in the lab of the preset: a file in the form of one preset",
+    )
+    for name, text in zip(
+        ASSISTS,
+        ("nothing on the router", "PEMI on the router", "as off, and nothing fails on the air"),
+        strict=True,
+    ):
+        whole.add_argument(
+            f"--{name}", dest="assists", action="append_const", const=name, help=text
+        )
+    default = Lab()
+    whole.add_argument("--bw2", type=float, metavar="MBIT", default=default.bw2)
+    whole.add_argument("--delay2", type=float, metavar="MS", default=default.delay2, help="one way")
+    whole.add_argument(
+        "--queue2",
+        type=int,
+        metavar="PACKETS",
+        default=default.queue2,
+        help="of the WAN, those under way among them (default: %(default)s)",
+    )
+    whole.add_argument("--security", choices=("open", "wpa2"), default=default.security)
+    whole.add_argument("--kernel", choices=("6.1", "6.12"), default=default.kernel)
+    whole.add_argument("--loss-seed", type=int, default=1, help="first seed of the air")
+    whole.add_argument("--seeds", type=int, default=1, help="how many")
+    whole.add_argument("--cc", choices=("cubic", "newreno", "bbr"), help="of the sender")
+    whole.add_argument("--pemi-options", default="", help="more options for `pemi run`")
+    whole.add_argument("--jobs", type=int, default=1, help="guests at a time, a core each")
+    _output(whole, None)
+    _apps(whole)
+    return whole
+
+
+def _apps(whole: argparse.ArgumentParser) -> None:
+    loads = whole.add_subparsers(dest="app", required=True, metavar="APP")
+    download = loads.add_parser("goodput", help="download a number of bytes")
+    download.add_argument("--bytes", action="append", help="5MB; may be repeated")
+    call = loads.add_parser("rtc", help="a video call")
+    call.add_argument("--seconds", type=float, default=20)
+    call.add_argument("--fps", type=float, default=30)
+    call.add_argument("--kbps", type=float, default=3000)
+    for one in (download, call):
+        one.add_argument("--stack", dest="stacks", action="append", choices=(*STACKS, "all"))
+    voice = loads.add_parser("media", help="a voice call, of which the client is the sender")
+    voice.add_argument("--seconds", type=float, default=20)
+    echo = loads.add_parser("echo", help="small packets to the router and back")
+    echo.add_argument("--count", type=int, default=20)
+    probe = loads.add_parser("probe", help="a stream that tells what the hop does to packets")
+    probe.add_argument("--seconds", type=float, default=20)
+    probe.add_argument("--rate", type=int, default=800, help="packets a second")
+    probe.add_argument("--burst", type=int, default=8, help="packets at once")
+    for one in (download, call, voice, echo, probe):
+        # Also accepted after the application, where one looks for it.
+        _output(one, argparse.SUPPRESS)
+
+
+def _output(group: argparse._ActionsContainer, default: object) -> None:
+    group.add_argument("--json", type=Path, metavar="FILE", default=default)
+    group.add_argument("--keep", type=Path, metavar="DIR", default=default, help="each run's logs")
+
+
+def _loads(options: argparse.Namespace) -> list[App]:
+    if options.app == "echo":
+        return [setups.echo(options.count)]
+    if options.app == "probe":
+        return [setups.probe(options.seconds, options.rate, options.burst)]
+    if options.app == "media":
+        return [apps.media(options.seconds, 240, 20)]
+    stacks = list(dict.fromkeys(options.stacks or STACKS[:1]))
+    stacks = list(STACKS) if "all" in stacks else stacks
+    if options.app == "rtc":
+        shape = (options.seconds, options.fps, options.kbps)
+        return [apps.rtc(*shape, options.cc, stack) for stack in stacks]
+    sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
+    return [
+        apps.goodput(size, options.cc, options.bw2, stack) for stack in stacks for size in sizes
+    ]

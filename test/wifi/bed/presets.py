@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The presets of the air, and what each of them asks of the lab around it."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+
+from . import ROOT
+
+_FILE = ROOT / "test/air/presets.toml"
+# Of a neighbour's packets, UDP payload: with its headers an Ethernet's 1,500 bytes.
+_NEIGHBOUR_BYTES = 1472
+# Where neighbours' packets go; nobody listens.
+_NEIGHBOUR_PORT = 7001
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another client with traffic of its own, between it and the router."""
+
+    down_mbit: float
+    up_mbit: float
+    burst: int
+
+    def lines(self, number: int, seconds: float) -> list[str]:
+        """What the guest starts for the client of this number."""
+        it, router = f"10.0.0.{100 + number}", "10.0.0.1"
+        down = self._line(f"down{number}", "router", it, self.down_mbit, seconds)
+        up = self._line(f"up{number}", f"cli{number}", router, self.up_mbit, seconds)
+        return [line for line in (down, up) if line]
+
+    def _line(self, name: str, where: str, to: str, mbit: float, seconds: float) -> str:
+        rate = round(mbit * 1e6 / 8 / 1500)
+        if rate == 0:
+            return ""
+        return (
+            f"in_background {name} {where} stream send --at {to}:{_NEIGHBOUR_PORT} "
+            f"--bytes {_NEIGHBOUR_BYTES} --rate {rate} --burst {self.burst} "
+            f"--count {round(rate * seconds)}"
+        )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A name of `test/air/presets.toml`, with what is not the air's but the lab's."""
+
+    name: str
+    about: str
+    sleeps: bool = False
+    roams_every_ms: float | None = None
+    neighbours: tuple[Neighbour, ...] = ()
+
+    @property
+    def access_points(self) -> int:
+        """One, or two to move between."""
+        return 1 if self.roams_every_ms is None else 2
+
+    @property
+    def stations(self) -> int:
+        """The client that is measured, and its neighbours."""
+        return 1 + len(self.neighbours)
+
+
+def read() -> dict[str, Preset]:
+    """All of them, by their names."""
+    with _FILE.open("rb") as file:
+        sections = tomllib.load(file)
+    return {name: _preset(name, section) for name, section in sections.items()}
+
+
+def _preset(name: str, section: dict) -> Preset:
+    return Preset(
+        name=name,
+        about=section["about"],
+        sleeps="sleep" in section,
+        roams_every_ms=section.get("roam", {}).get("every_ms"),
+        neighbours=tuple(
+            Neighbour(other["down_mbit"], other["up_mbit"], other["burst"])
+            for other in section.get("neighbours", ())
+        ),
+    )

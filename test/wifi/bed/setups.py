@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What decides a run, and the script that the guest makes of it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from testbed.loads.apps import PORT, App, Place
+
+from .presets import Preset
+
+SERVER = f"10.0.2.2:{PORT}"
+# Where a run's files are in the guest.
+_LOGS = Path("/run/logs")
+_PROGRAMS = Path("/usr/bin")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What a guest is like from its start to its end."""
+
+    kernel: str = "6.1"
+    security: str = "open"
+    access_points: int = 1
+    stations: int = 1
+    sleeps: bool = False
+    # The WAN, by netem; its queue holds the packets under way as well.
+    bw2: float = 10.0
+    delay2: float = 20.0
+    queue2: int = 60
+
+    def script(self) -> str:
+        """What the guest reads first."""
+        return (
+            f"ACCESS_POINTS={self.access_points}\nSTATIONS={self.stations}\n"
+            f"SECURITY={self.security}\nPOWER_SAVE={'on' if self.sleeps else 'off'}\n"
+            f"WAN_RATE={self.bw2:g}mbit\nWAN_QUEUE={self.queue2}\nWAN_DELAY={self.delay2:g}ms\n"
+            f"PORT={PORT}\n"
+        )
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A run."""
+
+    lab: Lab
+    preset: Preset
+    app: App
+    # `off`, `pemi`, or `lossless`: off, and nothing goes wrong on the air.
+    assist: str
+    seed: int
+    pemi_options: str = ""
+    # In place of the preset's air: the text of a file in the form of one preset.
+    air: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For people, and for files."""
+        what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
+        return f"{self.preset.name}-{what}-{self.app.stack}-{self.assist}-seed{self.seed}"
+
+    @property
+    def rtt_ms(self) -> float:
+        """Round trip of the whole path without any queue: the air takes about 1 ms each way."""
+        return 2 * (self.lab.delay2 + 1)
+
+    @property
+    def guest_s(self) -> float:
+        """About how long it takes in the guest."""
+        if self.app.bytes is None:
+            return 2 + self.app.seconds
+        slow = 1 if self.assist == "lossless" else 1.5
+        return 1.5 + slow * self.app.bytes * 8e-6 / self.lab.bw2
+
+    @property
+    def work(self) -> float:
+        """What it costs to emulate, as packets; for the time that is left."""
+        neighbours = 800 * len(self.preset.neighbours) * self.guest_s
+        carried = (self.app.bytes or self.app.seconds * 375_000) / 1250
+        return 500 + carried + neighbours
+
+    def script(self, name: str) -> str:
+        """What the guest reads for this run, of which the files have this name."""
+        place = self.place(_LOGS / name)
+        lossless = self.assist == "lossless"
+        before = list(self.app.before()) if isinstance(self.app, Measurement) else []
+        if not before:
+            before = [" ".join(["server", *self.app.server(place)])]
+        if not lossless:
+            before += self._around()
+        air = self.preset.name if self.air is None else f"/plan/air/{name}"
+        lines = {
+            "AIR": "clean" if lossless else air,
+            "SEED": str(self.seed),
+            "ASSIST": "pemi" if self.assist == "pemi" else "off",
+            "PEMI_OPTIONS": self.pemi_options,
+            "LIMIT_S": f"{self.app.timeout_s:.0f}",
+            "BEFORE": " &&\n".join(before),
+            "CLIENT": " ".join(self.app.client(place)),
+        }
+        return "".join(f"{key}={shlex.quote(value)}\n" for key, value in lines.items())
+
+    def place(self, logs: Path) -> Place:
+        """Where it happens, seen from the guest or, once it is over, from here."""
+        return Place(_PROGRAMS, SERVER, 0, logs)
+
+    def _around(self) -> list[str]:
+        """What goes on beside it."""
+        lines = []
+        for number, neighbour in enumerate(self.preset.neighbours, start=2):
+            lines += neighbour.lines(number, self.app.timeout_s)
+        if self.preset.roams_every_ms is not None:
+            every_s = self.preset.roams_every_ms / 1000
+            # Another moment of the download with each seed.
+            lines.append(f"roaming {every_s:g} {self.seed * 0.7 % every_s + 0.5:.1f}")
+        return lines
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement(App):
+    """Packets of the bed's own program `stream`."""
+
+    options: tuple[str, ...] = field(default=())
+
+    def before(self) -> list[str]:
+        """What has to run first."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Echo(Measurement):
+    """Small packets to the router and back, one after the other."""
+
+    def before(self) -> list[str]:
+        return ["in_background reflect router stream reflect --at 10.0.0.1:7000"]
+
+    def client(self, place: Place) -> list[str]:
+        return ["stream", "echo", "--at", "10.0.0.1:7000", *self.options]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe(Measurement):
+    """A stream from the router to the client, of which each packet tells its time."""
+
+    def before(self) -> list[str]:
+        to = "10.0.0.101:7000"
+        # The receiver is there by then.
+        return [f"later 1 send router stream send --at {to} " + " ".join(self.options)]
+
+    def client(self, place: Place) -> list[str]:
+        out = str(place.logs / "stream.csv")
+        return ["stream", "receive", "--at", "10.0.0.101:7000", "--out", out]
+
+
+def echo(count: int) -> App:
+    """As `ping`, every 100 ms."""
+    return Echo(
+        name="echo",
+        stack="udp",
+        cc="none",
+        label=f"{count} echoes",
+        timeout_s=60 + count,
+        programs=("stream",),
+        seconds=count / 10,
+        options=("--count", str(count), "--interval-ms", "100", "--bytes", "56"),
+    )
+
+
+def probe(seconds: float, rate: int, burst: int) -> App:
+    """A stream of 1,250-byte packets: at 800 packets a second 8 Mbit/s."""
+    options = ("--count", round(rate * seconds), "--rate", rate, "--burst", burst, "--bytes", 1250)
+    return Probe(
+        name="probe",
+        stack="udp",
+        cc="none",
+        label=f"stream of {seconds:g} s",
+        timeout_s=60 + 2 * seconds,
+        programs=("stream",),
+        seconds=seconds,
+        options=tuple(map(str, options)),
+    )

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# One run: the air of this run, the daemon if it takes part, the programs, and what they leave.
+# shellcheck shell=dash
+# shellcheck disable=SC2154 # `logs` and all that is in capital letters the plan says
+
+# A daemon that holds packets needs a moment to let go.
+GRACE_S=10
+
+run() {
+	local outcome
+	lab_wan
+	medium "begin $AIR $SEED $logs/air.csv" "$logs/air.csv.begun"
+	[ "$ASSIST" != pemi ] || start_pemi || return 1
+	stations before
+	eval "$BEFORE" || return 1
+	cut -d' ' -f1 /proc/uptime >"$logs/began"
+	# shellcheck disable=SC2086 # the plan's words
+	timeout "$LIMIT_S" /bin/ip netns exec cli1 $CLIENT >"$logs/client.out" 2>"$logs/client.err"
+	outcome=$?
+	cut -d' ' -f1 /proc/uptime >"$logs/finished"
+	stations after
+	[ "$ASSIST" != pemi ] || stop_pemi
+	# shellcheck disable=SC2046 # several numbers
+	kill $(cat "$logs"/*.pid) 2>/dev/null
+	# They write to files that are to be whole.
+	wait
+	medium end "$logs/air.csv.ended"
+	inside wan /sbin/tc -s -j qdisc show >"$logs/wan.json"
+	rm -f "$logs"/air.csv.*
+	return $outcome
+}
+
+# medium COMMAND FILE: tells the air, and waits for the file by which it says that it is so.
+medium() {
+	echo "$1" >"$CONTROL"
+	until_true test -e "$2"
+}
+
+# in_background NAME NAMESPACE COMMAND...: until the run ends.
+in_background() {
+	later 0 "$@"
+}
+
+# later SECONDS NAME NAMESPACE COMMAND...
+later() {
+	local delay=$1 name=$2 where=$3
+	shift 3
+	{
+		sleep "$delay"
+		exec /bin/ip netns exec "$where" "$@"
+	} >"$logs/$name.out" 2>"$logs/$name.err" &
+	echo $! >"$logs/$name.pid"
+}
+
+# roaming EVERY_S FIRST_S: the first client moves to the other access point, and back, so often.
+roaming() {
+	(
+		next=1
+		sleep "$2"
+		while true; do
+			inside cli1 wpa_cli -i "wlan$ACCESS_POINTS" roam "02:00:00:00:0$next:00" >/dev/null
+			echo "$(cut -d' ' -f1 /proc/uptime) $next" >>"$logs/roamed"
+			next=$((1 - next))
+			sleep "$1"
+		done
+	) &
+	echo $! >"$logs/roaming.pid"
+}
+
+# server COMMAND...: ours say when they can be reached.
+server() {
+	in_background server srv "$@"
+	until_true grep -q listening "$logs/server.out"
+}
+
+start_pemi() {
+	cat >/run/pemi.json <<-END
+		{"enabled": "1", "network": "lan", "devices": "br-lan", "firewall": "nft",
+		 "port": "$PORT", "log_level": "info"}
+	END
+	rm -f /run/pemi/control.sock
+	chown pemi "$logs"
+	# shellcheck disable=SC2086 # several words
+	pemi run --config /run/pemi.json --user pemi --seccomp /etc/seccomp/pemi.json \
+		--events "$logs/events.jsonl" $PEMI_OPTIONS >"$logs/pemi.out" 2>&1 &
+	PEMI=$!
+	until_true pemi status
+	until_true nft list table inet pemi
+	pemi rules --config /run/pemi.json >"$logs/rules.nft"
+}
+
+stop_pemi() {
+	local tries=$((GRACE_S * 10))
+	pemi status --json >"$logs/status.json"
+	cp "/proc/$PEMI/stat" "$logs/pemi.stat"
+	grep VmHWM "/proc/$PEMI/status" >"$logs/pemi.memory"
+	kill "$PEMI"
+	while [ -e "/proc/$PEMI" ] && [ "$tries" -gt 0 ]; do
+		sleep 0.1
+		tries=$((tries - 1))
+	done
+}
+
+# What the access points count of their stations.
+stations() {
+	local n=0
+	while [ "$n" -lt "$ACCESS_POINTS" ]; do
+		/sbin/iw dev "wlan$n" station dump
+		n=$((n + 1))
+	done >"$logs/stations.$1"
+}

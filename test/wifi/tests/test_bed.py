@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the host makes of plans and of what guests say, without a guest."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from bed import collect, guest, options, presets, report, series
+from bed.setups import Lab
+
+
+def plan(*words: str) -> options.Plan:
+    return options.parse(list(words))
+
+
+def test_all_presets_of_the_air_are_known():
+    known = presets.read()
+    assert list(known) == [
+        "clean",
+        "good",
+        "busy",
+        "poor",
+        "poor-no-bar",
+        "bursts",
+        "far",
+        "sleepy",
+        "roam",
+        "crowded",
+    ]
+    assert known["roam"].access_points == 2
+    assert known["crowded"].stations == 4
+    assert [name for name in known if known[name].sleeps] == ["sleepy"]
+
+
+def test_a_plan_is_every_combination_in_order():
+    words = ("--preset", "poor", "--off", "--pemi", "--lossless", "--seeds", "2")
+    setups = plan(*words, "goodput", "--bytes", "1MB", "--stack", "all").setups
+    assert [setup.name for setup in setups[:3]] == [
+        "poor-goodput-1000000-quinn-off-seed1",
+        "poor-goodput-1000000-quinn-pemi-seed1",
+        "poor-goodput-1000000-quinn-lossless-seed1",
+    ]
+    assert len(setups) == 2 * 2 * 3
+
+
+@pytest.mark.parametrize("words", [["--preset", "none", "echo"], ["echo"], ["--preset", "poor"]])
+def test_a_command_line_without_sense_is_refused(words):
+    with pytest.raises(SystemExit) as end:
+        plan(*words)
+    assert end.value.code == 2
+
+
+def test_runs_of_one_lab_share_a_boot_and_no_others():
+    setups = plan("--preset", "poor", "--preset", "roam", "--preset", "good", "echo").setups
+    parts = series.boots(setups)
+    assert [[setup.preset.name for setup in part] for part in parts] == [["poor", "good"], ["roam"]]
+
+
+def test_a_script_says_what_the_run_is():
+    (setup,) = plan("--preset", "crowded", "--pemi", "--cc", "bbr", "goodput").setups
+    script = setup.script("007")
+    assert "AIR=crowded\n" in script
+    assert "server /usr/bin/goodput server --listen 10.0.2.2:4433 --cc bbr" in script
+    assert "--json /run/logs/007/app.json" in script
+    # Three neighbours, both ways.
+    assert script.count("in_background") == 6
+    (alone,) = plan("--preset", "crowded", "--lossless", "goodput").setups
+    assert "AIR=clean\n" in alone.script("007")
+    assert "in_background" not in alone.script("007")
+
+
+def test_archives_are_read_as_they_come(tmp_path):
+    path = tmp_path / "results"
+    lines = guest._Lines(path)
+    path.write_text("booted 1\nready 2\nrun 000\nAAA\nBBB\nen")
+    assert list(lines.archives()) == []
+    path.write_text("booted 1\nready 2\nrun 000\nAAA\nBBB\nend 000\nrun 001\nCCC\nend 001\n")
+    assert list(lines.archives()) == ["\nAAA\nBBB", "\nCCC"]
+    assert list(lines.archives()) == []
+
+
+def test_the_key_of_a_boot_is_of_all_that_decides_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(guest, "make", lambda kernel: tmp_path)
+    for part in guest._PARTS:
+        (tmp_path / f"{part}.of").write_text("one")
+
+    def key(*words: str) -> str:
+        setups = plan("--preset", "poor", *words).setups
+        return guest.Guest(Lab(), setups, tmp_path, threading.Event()).key()
+
+    first = key("goodput")
+    assert key("goodput") == first
+    assert key("--loss-seed", "2", "goodput") != first
+    (tmp_path / f"{guest._PARTS[0]}.of").write_text("another")
+    assert key("goodput") != first
+
+
+def test_a_stream_is_judged():
+    rows = [
+        # Numbers 2 and 3 are lost, and the last one.
+        {"number": str(number), "sent_us": str(number * 1000), "got_us": str(got)}
+        for number, got in [(0, 1000), (1, 2000), (4, 9000), (5, 9100), (6, 9200)]
+    ]
+    found = collect.stream(rows, 8)
+    assert (found["lost"], found["runs"]) == (3, [1, 1])
+    assert found["clumps"] == {"mean": 1.67, "max": 3}
+    assert found["delay_ms"] == {"p50": 3.2, "p90": 5.0, "p99": 5.0, "max": 5.0}
+
+
+def test_a_table_has_both_sides_of_a_preset():
+    def run(assist: str, mbps: float, copies: int) -> dict:
+        return {
+            "app": "goodput",
+            "stack": "quinn",
+            "preset": "poor",
+            "assist": assist,
+            "bytes": 2_000_000,
+            "metrics": {"goodput_mbps": mbps},
+            "inference": {"copies": copies, "copies_needed": 4, "repaired": 3},
+            "links": {"wifi": {"down": {"lost": 5}}},
+        }
+
+    runs = [run("off", 4.0, 0), run("pemi", 6.0, 10)]
+    made = {"date": "2026-11-22", "commit": "abc", "seeds": 1, "kernel": "6.1", "part": "all"}
+    known = list(presets.read().values())
+    text = report.markdown(runs, known, made)
+    assert "| `poor` | 4 | 6 | 1.50 | 5 / 5 | 10 | 6 | 3 |" in text
+    assert "`crowded` | three other" in text
+    assert "<td>1.50</td>" in report.page(runs, known, made)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the guest must show: that its air is what it says, and that it repeats; then what PEMI
+does on it. Needs the built programs: `make test-wifi`."""
+
+from __future__ import annotations
+
+import os
+import statistics
+
+import pytest
+from bed import options, presets, series
+from bed.setups import Setup, echo, probe
+from testbed.loads import apps
+
+pytestmark = pytest.mark.guest
+
+# As many as the counter, the log and the receiver are to agree on.
+_PACKETS = 2_000
+_RATE = 800
+_ECHOES = 20
+
+
+# Four attempts that fail with 0.4 each: about one packet in forty is lost, alone.
+_LOSSY = "radio.attempts = 4\nlink.errors.good = 0.4\n"
+
+
+def _setup(
+    preset: str, app: apps.App, assist: str = "off", seed: int = 1, air: str | None = None
+) -> Setup:
+    known = presets.read()[preset]
+    return Setup(options.lab(known, "6.1", "open", {}), known, app, assist, seed, air=air)
+
+
+def _download(size: int) -> apps.App:
+    return apps.goodput(size, None, 10, "quinn")
+
+
+# Twice in guests of their own, so that nothing but the plan can make them alike.
+_REPEATED = [_setup("poor", _download(1_000_000), assist) for assist in ("off", "pemi")]
+_MEASURED = [
+    _setup("clean", echo(_ECHOES)),
+    _setup("clean", probe(_PACKETS / _RATE, _RATE, 8), air=_LOSSY),
+    *[_setup("clean", _download(5_000_000), assist) for assist in ("off", "pemi")],
+]
+_NO_BAR = [
+    _setup("poor-no-bar", _download(2_000_000), assist, seed)
+    for seed in (1, 2, 3)
+    for assist in ("off", "pemi")
+]
+
+
+@pytest.fixture(scope="module")
+def boots() -> list[list[series.Run]]:
+    """A guest for each core; the longest first."""
+    cores = len(os.sched_getaffinity(0))
+    return series.carry_out([_NO_BAR, _MEASURED, _REPEATED, _REPEATED], jobs=cores)
+
+
+def test_an_echo_takes_what_the_air_takes(boots):
+    took = boots[1][0]["metrics"]
+    assert took["lost"] == 0
+    # Whatever else the machine does: the guest's clock knows nothing of it.
+    assert min(took["echo_us"]) >= 400
+    assert max(took["echo_us"]) <= 800
+
+
+def test_the_access_point_counts_the_losses_of_the_log(boots):
+    run = boots[1][1]
+    lost = run["links"]["wifi"]["down"]["lost"]
+    assert lost > _PACKETS / 100
+    assert run["station"]["tx_failed"] == lost
+    # The packets that are missing, and no others: nothing is lost that the log does not know.
+    assert run["metrics"]["sent"] == _PACKETS
+    assert run["metrics"]["lost"] == lost
+    assert run["metrics"]["reordered"] == 0
+    # The receiver is told not to wait for them; else half of all would take 50 ms and more.
+    assert run["metrics"]["delay_ms"]["p50"] < 5
+
+
+def test_the_same_plan_gives_the_same_goodput(boots):
+    first, second = ([run["metrics"]["goodput_mbps"] for run in boots[n]] for n in (2, 3))
+    assert [f"{mbps:.3g}" for mbps in first] == [f"{mbps:.3g}" for mbps in second]
+
+
+def test_a_clean_hop_gets_hardly_any_copies(boots):
+    off, on = boots[1][2:]
+    assert on["links"]["wifi"]["down"]["lost"] == 0
+    assert on["inference"]["copies"] <= 0.01 * on["inference"]["packets"]
+    assert on["metrics"]["goodput_mbps"] >= 0.995 * off["metrics"]["goodput_mbps"]
+
+
+@pytest.mark.xfail(reason="0.97 of off was seen: needless copies, as in RESULTS.md", strict=False)
+def test_where_nobody_frees_the_reorder_buffer_it_does_no_harm(boots):
+    off, on = (
+        statistics.median(
+            run["metrics"]["goodput_mbps"] for run in boots[0] if run["assist"] == assist
+        )
+        for assist in ("off", "pemi")
+    )
+    assert on >= 0.98 * off
