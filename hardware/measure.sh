@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
 # What this router is and what it can carry, as JSON on standard output:
 #   sh measure.sh >my-router.json
 # Needs the package pemi and nothing else. For some seconds one processor is busy;
@@ -68,11 +69,13 @@ kib() {
 	sed -n "s/^$1:[[:space:]]*\([0-9]*\) kB$/\1/p" "$2" 2>/dev/null | head -n 1
 }
 
-# Of the daemon that runs: `pidof` would find scripts of that name as well.
+# Of the daemon that runs: `pidof` would find scripts of that name as well, and its queue
+# guard, which has its program.
 daemon() {
 	local path
 
 	for path in /proc/[0-9]*; do
+		[ "$(cat "$path/comm" 2>/dev/null)" = pemi ] || continue
 		case "$(readlink "$path/exe" 2>/dev/null)" in
 		*/sbin/pemi) printf '%s' "${path#/proc/}" && return ;;
 		esac
