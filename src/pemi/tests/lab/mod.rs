@@ -223,16 +223,23 @@ impl Net {
         let control = self.file("control.sock");
         let log = self.file("log");
         let to_log = File::create(&log).unwrap();
+        // A user without rights cannot reach what is in somebody's home.
+        let (program, seccomp) = (self.file("pemi"), self.file("seccomp.json"));
+        for (file, of) in [(env!("CARGO_BIN_EXE_pemi"), &program), (SECCOMP, &seccomp)] {
+            if !of.exists() {
+                fs::copy(file, of).unwrap();
+            }
+        }
         let mount = match instead {
             Some((file, of)) => format!("mount --bind {} {of}; exec \"$@\"", file.display()),
             None => "exec \"$@\"".into(),
         };
         let child = Command::new("ip")
             .args(["netns", "exec", &self.at("r"), "sh", "-c", &mount, "sh"])
-            .args([env!("CARGO_BIN_EXE_pemi"), "run"])
+            .args([program.to_str().unwrap(), "run"])
             .args(["--queue", &QUEUE.to_string(), "--port", &PORT.to_string()])
             .args(["--control", control.to_str().unwrap()])
-            .args(["--seccomp", SECCOMP])
+            .args(["--seccomp", seccomp.to_str().unwrap()])
             .args(arguments)
             .stdout(to_log.try_clone().unwrap())
             .stderr(to_log)
@@ -273,7 +280,8 @@ impl Daemon {
                 Ok(status) if wanted(&status) => return status,
                 other => assert!(start.elapsed() < PATIENCE, "{other:?}"),
             }
-            assert!(self.child.try_wait().unwrap().is_none(), "the daemon has ended");
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "the daemon has ended: {}", self.log());
             thread::sleep(LOOK);
         }
     }
