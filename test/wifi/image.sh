@@ -20,10 +20,11 @@ case ${1:-} in
 esac
 out=$root/out/wifi/$1
 
-packages=(busybox-static iproute2 nftables iw hostapd wpasupplicant util-linux)
+packages=(busybox-static iproute2 nftables iw hostapd wpasupplicant util-linux nginx curl openssl)
 programs=(
   bin/busybox bin/ip sbin/tc usr/sbin/nft sbin/iw
   usr/bin/chrt usr/sbin/hostapd usr/sbin/hostapd_cli sbin/wpa_supplicant sbin/wpa_cli
+  usr/sbin/nginx usr/bin/curl usr/bin/openssl
 )
 # With what they need. Ciphers and the like the kernel asks for by itself, through modprobe.
 modules=(
@@ -43,8 +44,6 @@ built=(
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-known=$(ldconfig -p)
 
 known=$(ldconfig -p)
 
@@ -113,9 +112,13 @@ make_base() {
   ln -s ../run "$image/var/run"
   install -m 755 "$here/guest/init" "$image/init"
   install -m 644 "$here"/guest/*.sh "$image/usr/lib/wifi/"
-  printf 'root:x:0:0:root:/root:/bin/sh\npemi:*:5443:5443:pemi:/var/run/pemi:/bin/false\n' \
-    >"$image/etc/passwd"
-  printf 'root:x:0:\npemi:x:5443:\n' >"$image/etc/group"
+  # nginx asks for nobody, also where it does not become that.
+  cat >"$image/etc/passwd" <<-END
+	root:x:0:0:root:/root:/bin/sh
+	pemi:*:5443:5443:pemi:/var/run/pemi:/bin/false
+	nobody:*:65534:65534:nobody:/nonexistent:/bin/false
+END
+  printf 'root:x:0:\npemi:x:5443:\nnogroup:x:65534:\n' >"$image/etc/group"
   # nft wants names like `tcp`.
   printf 'ip\t0\nicmp\t1\ntcp\t6\nudp\t17\nipv6-icmp\t58\n' >"$image/etc/protocols"
   pack "$image" "$out/base.cpio"

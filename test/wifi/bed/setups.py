@@ -10,6 +10,7 @@ from pathlib import Path
 from testbed.loads.apps import PORT, App, Place
 
 from .presets import Preset
+from .web import GuestTcp
 
 SERVER = f"10.0.2.2:{PORT}"
 # Where a run's files are in the guest.
@@ -85,8 +86,9 @@ class Setup:
         """What the guest reads for this run, of which the files have this name."""
         place = self.place(_LOGS / name)
         lossless = self.assist == "lossless"
-        before = list(self.app.before()) if isinstance(self.app, Measurement) else []
-        if not before:
+        if isinstance(self.app, (Measurement, GuestTcp)):
+            before = self.app.before(place)
+        else:
             before = [" ".join(["server", *self.app.server(place)])]
         if not lossless:
             before += self._around()
@@ -98,7 +100,7 @@ class Setup:
             "PEMI_OPTIONS": self.pemi_options,
             "LIMIT_S": f"{self.app.timeout_s:.0f}",
             "BEFORE": " &&\n".join(before),
-            "CLIENT": " ".join(self.app.client(place)),
+            "CLIENT": shlex.join(self.app.client(place)),
         }
         return "".join(f"{key}={shlex.quote(value)}\n" for key, value in lines.items())
 
@@ -124,7 +126,7 @@ class Measurement(App):
 
     options: tuple[str, ...] = field(default=())
 
-    def before(self) -> list[str]:
+    def before(self, place: Place) -> list[str]:
         """What has to run first."""
         raise NotImplementedError
 
@@ -133,7 +135,7 @@ class Measurement(App):
 class Echo(Measurement):
     """Small packets to the router and back, one after the other."""
 
-    def before(self) -> list[str]:
+    def before(self, _place: Place) -> list[str]:
         return ["in_background reflect router stream reflect --at 10.0.0.1:7000"]
 
     def client(self, place: Place) -> list[str]:
@@ -144,7 +146,7 @@ class Echo(Measurement):
 class Probe(Measurement):
     """A stream from the router to the client, of which each packet tells its time."""
 
-    def before(self) -> list[str]:
+    def before(self, _place: Place) -> list[str]:
         to = "10.0.0.101:7000"
         # The receiver is there by then.
         return [f"later 1 send router stream send --at {to} " + " ".join(self.options)]
