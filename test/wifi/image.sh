@@ -128,14 +128,24 @@ END
 # unpack_kernel BZIMAGE ELF: a guest without hardware help takes longer to unpack its kernel
 # than to boot. Where it is inside the file the boot protocol says.
 unpack_kernel() {
-  local sectors offset length
+  local sectors offset length unpack
   number() { od -An -t "u$2" -j "$3" -N "$2" "$1" | tr -d ' '; }
   sectors=$(number "$1" 1 $((0x1f1)))
   offset=$(number "$1" 4 $((0x248)))
   length=$(number "$1" 4 $((0x24c)))
+  offset=$(((sectors + 1) * 512 + offset))
+  # By what the first byte says; later kernels are packed otherwise.
+  case $(number "$1" 1 "$offset") in
+    253) unpack=xz ;;
+    40) unpack=zstd ;;
+    *)
+      echo "image.sh: it is not known how $1 is packed" >&2
+      exit 1
+      ;;
+  esac
   # The length of the unpacked kernel follows its end, in four bytes.
-  dd if="$1" iflag=skip_bytes,count_bytes skip=$(((sectors + 1) * 512 + offset)) \
-    count=$((length - 4)) bs=1M status=none | xz -dc >"$2"
+  dd if="$1" iflag=skip_bytes,count_bytes skip="$offset" count=$((length - 4)) bs=1M \
+    status=none | "$unpack" -dc >"$2"
 }
 
 make_programs() {
@@ -160,13 +170,13 @@ stale() {
 }
 
 mkdir -p "$out"
-key=$(cat "$0" "$debian" "$here"/guest/* | sha256sum)
+key=$(cat "$here/image.sh" "$debian" "$here"/guest/* | sha256sum)
 if stale "$out/base.cpio" "$key"; then
   echo "image: making the guest with Linux $1" >&2
   make_base
   printf '%s' "$key" >"$out/base.cpio.of"
 fi
-key=$(cd "$root" && { cat "$0" "${built[@]}"; find files -type f | sort | xargs cat; } | sha256sum)
+key=$(cd "$root" && { cat "$here/image.sh" "${built[@]}"; find files -type f | sort | xargs cat; } | sha256sum)
 if stale "$out/programs.cpio" "$key"; then
   make_programs
   printf '%s' "$key" >"$out/programs.cpio.of"

@@ -17,6 +17,9 @@ from .setups import Lab, Setup
 # Those that the guest has; quiche's are large and nothing here asks for them.
 STACKS = ("quinn", "quicgo")
 ASSISTS = ("off", "pemi", "lossless")
+SECURITIES = ("open", "wpa2")
+# Debian's, and that of its backports.
+KERNELS = ("6.1", "6.12")
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,8 @@ def _parser() -> argparse.ArgumentParser:
         default=default.queue2,
         help="of the WAN, those under way among them (default: %(default)s)",
     )
-    whole.add_argument("--security", choices=("open", "wpa2"), default=default.security)
-    whole.add_argument("--kernel", choices=("6.1", "6.12"), default=default.kernel)
+    whole.add_argument("--security", choices=SECURITIES, default=default.security)
+    whole.add_argument("--kernel", choices=KERNELS, default=default.kernel)
     whole.add_argument("--loss-seed", type=int, default=1, help="first seed of the air")
     whole.add_argument("--seeds", type=int, default=1, help="how many")
     whole.add_argument("--cc", choices=("cubic", "newreno", "bbr"), help="of the sender")

@@ -136,7 +136,10 @@ class Echo(Measurement):
     """Small packets to the router and back, one after the other."""
 
     def before(self, _place: Place) -> list[str]:
-        return ["in_background reflect router stream reflect --at 10.0.0.1:7000"]
+        return [
+            "in_background reflect router stream reflect --at 10.0.0.1:7000",
+            "until_true grep -q listening $logs/reflect.out",
+        ]
 
     def client(self, place: Place) -> list[str]:
         return ["stream", "echo", "--at", "10.0.0.1:7000", *self.options]
