@@ -8,7 +8,7 @@ import os
 import statistics
 
 import pytest
-from bed import options, presets, series
+from bed import options, presets, series, web
 from bed.setups import Setup, echo, probe
 from testbed.loads import apps
 
@@ -25,10 +25,15 @@ _LOSSY = "radio.attempts = 4\nlink.errors.good = 0.4\n"
 
 
 def _setup(
-    preset: str, app: apps.App, assist: str = "off", seed: int = 1, air: str | None = None
+    preset: str,
+    app: apps.App,
+    assist: str = "off",
+    seed: int = 1,
+    air: str | None = None,
+    security: str = "open",
 ) -> Setup:
     known = presets.read()[preset]
-    return Setup(options.lab(known, "6.1", "open", {}), known, app, assist, seed, air=air)
+    return Setup(options.lab(known, "6.1", security, {}), known, app, assist, seed, air=air)
 
 
 def _download(size: int) -> apps.App:
@@ -47,13 +52,27 @@ _NO_BAR = [
     for seed in (1, 2, 3)
     for assist in ("off", "pemi")
 ]
+# Short: that they run at all is the question.
+_APPLICATIONS = [
+    _setup("clean", apps.goodput(500_000, None, 10, "quicgo")),
+    _setup("clean", apps.rtc(2, 30, 3000, None, "quinn")),
+    _setup("clean", apps.rtc(2, 30, 3000, None, "quicgo")),
+    _setup("clean", apps.media(2, 240, 20)),
+    _setup("clean", web.http(500_000, None, 10)),
+    # More than this air carries.
+    _setup("far", probe(4, _RATE, 8)),
+]
+_ENCRYPTED = [
+    _setup("poor", _download(500_000), assist, security="wpa2") for assist in ("off", "pemi")
+]
 
 
 @pytest.fixture(scope="module")
 def boots() -> list[list[series.Run]]:
     """A guest for each core; the longest first."""
     cores = len(os.sched_getaffinity(0))
-    return series.carry_out([_NO_BAR, _MEASURED, _REPEATED, _REPEATED], jobs=cores)
+    parts = [_NO_BAR, _MEASURED, _APPLICATIONS, _REPEATED, _REPEATED, _ENCRYPTED]
+    return series.carry_out(parts, jobs=cores)
 
 
 def test_an_echo_takes_what_the_air_takes(boots):
@@ -78,8 +97,37 @@ def test_the_access_point_counts_the_losses_of_the_log(boots):
 
 
 def test_the_same_plan_gives_the_same_goodput(boots):
-    first, second = ([run["metrics"]["goodput_mbps"] for run in boots[n]] for n in (2, 3))
+    first, second = ([run["metrics"]["goodput_mbps"] for run in boots[n]] for n in (3, 4))
     assert [f"{mbps:.3g}" for mbps in first] == [f"{mbps:.3g}" for mbps in second]
+
+
+def test_every_application_runs(boots):
+    download, call, other_call, voice, tcp, _ = boots[2]
+    assert download["metrics"]["complete"]
+    # The kernel's own TCP: what it cannot do here nobody could.
+    assert tcp["metrics"]["complete"]
+    assert [run["metrics"]["frames_lost"] for run in (call, other_call)] == [0, 0]
+    assert voice["metrics"]["missing"] == 0
+
+
+def test_too_much_for_the_air_is_dropped_in_front_of_it(boots):
+    run = boots[2][-1]
+    down = run["links"]["wifi"]["down"]
+    assert down["queue_dropped"] > 0
+    # What the queue drops is no failure of the radio, and leaves no hole for which the
+    # receiver's reorder buffer would wait.
+    assert run["station"]["tx_failed"] == down["lost"]
+    assert run["metrics"]["lost"] == down["lost"] + down["queue_dropped"]
+    assert run["metrics"]["reordered"] == 0
+    # It has an end: what waits is less than hwsim remembers.
+    assert run["metrics"]["delay_ms"]["max"] < 400
+
+
+def test_an_encrypted_network_carries_all_of_it(boots):
+    for run in boots[5]:
+        assert run["metrics"]["complete"]
+        assert run["links"]["wifi"]["down"]["packets"] > 500_000 / 1500
+        assert run["station"]["tx_failed"] == run["links"]["wifi"]["down"]["lost"]
 
 
 def test_a_clean_hop_gets_hardly_any_copies(boots):
