@@ -6,6 +6,7 @@ tables of RESULTS.md."""
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 from pathlib import Path
@@ -22,7 +23,7 @@ _OUT = bed.ROOT / "out/wifi"
 # Of the whole study of the ordinary guest; what is less or another goes to _OUT.
 _RESULTS = bed.ROOT / "test/wifi/RESULTS.md"
 # So many that the whole takes less than half an hour of two cores.
-_SEEDS = 2
+_SEEDS = 5
 # 10 Mbit/s are 1.6 s of that.
 _BYTES = 2_000_000
 _CALL_S = 6
@@ -54,8 +55,9 @@ def _study(asked: argparse.Namespace) -> int:
     known = presets.read()
     chosen = [known[name] for name in asked.preset or known]
     guest = {"kernel": asked.kernel, "security": asked.security}
-    setups = _setups(chosen, seeds, quick=asked.quick, **guest)
-    runs = series.run_all(setups, jobs=asked.jobs, cache=_OUT / "runs")
+    parts = _parts(chosen, seeds, quick=asked.quick, **guest)
+    measured = series.carry_out(parts, jobs=asked.jobs, cache=_OUT / "runs")
+    setups, runs = itertools.chain(*parts), list(itertools.chain(*measured))
     result.write_json(_OUT / "result.json", series.document(setups, runs))
     made = program.made() | guest | {"commit": report.commit(), "seeds": seeds}
     made["part"] = f"{len(chosen)} of {len(known)} presets"
@@ -68,17 +70,20 @@ def _study(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _setups(
+def _parts(
     chosen: list[presets.Preset], seeds: int, *, quick: bool, kernel: str, security: str
-) -> list[Setup]:
-    """By preset, so that the first results are whole rows."""
-    made = []
+) -> list[list[Setup]]:
+    """A boot for each preset and seed: more seeds leave those alone that are measured. Seed by
+    seed, so that there is a whole table early."""
     # `clean` without PEMI is what its lab can do when nothing fails.
     measured = {preset.surroundings for preset in chosen if preset.name == "clean"}
+    lossless = set()
     for preset in chosen:
-        lossless = preset.surroundings not in measured
-        measured.add(preset.surroundings)
-        made += [
+        if preset.surroundings not in measured:
+            measured.add(preset.surroundings)
+            lossless.add(preset)
+    return [
+        [
             Setup(
                 lab=options.lab(preset, kernel, security, {}),
                 preset=preset,
@@ -87,12 +92,13 @@ def _setups(
                 seed=seed,
             )
             for load, assists in _loads(quick=quick)
-            for seed in range(1, seeds + 1)
             for assist in assists
             # Without failures one seed is much like another.
-            if assist != "lossless" or (lossless and seed == 1)
+            if assist != "lossless" or (preset in lossless and seed == 1)
         ]
-    return made
+        for seed in range(1, seeds + 1)
+        for preset in chosen
+    ]
 
 
 def _loads(*, quick: bool) -> list[tuple[App, tuple[str, ...]]]:

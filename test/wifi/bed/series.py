@@ -155,7 +155,7 @@ def say(run: Run) -> str:
     return " ".join(words)
 
 
-def document(setups: list[Setup], runs: list[Run]) -> dict[str, object]:
+def document(setups: Iterable[Setup], runs: list[Run]) -> dict[str, object]:
     """The result file: the runs by scenario, as the Mininet testbed writes it."""
     parts: dict[tuple[Lab, str, bool], list[Run]] = {}
     for setup, run in zip(setups, runs, strict=True):

@@ -45,7 +45,10 @@ _REPEATED = [_setup("poor", _download(1_000_000), assist) for assist in ("off", 
 _MEASURED = [
     _setup("clean", echo(_ECHOES)),
     _setup("clean", probe(_PACKETS / _RATE, _RATE, 8), air=_LOSSY),
-    *[_setup("clean", _download(5_000_000), assist) for assist in ("off", "pemi")],
+    *[
+        _setup("clean", _download(5_000_000), assist, seed)
+        for assist, seed in (("off", 1), ("pemi", 1), ("pemi", 2), ("pemi", 3))
+    ],
 ]
 _NO_BAR = [
     _setup("poor-no-bar", _download(2_000_000), assist, seed)
@@ -131,10 +134,12 @@ def test_an_encrypted_network_carries_all_of_it(boots):
 
 
 def test_a_clean_hop_gets_hardly_any_copies(boots):
-    off, on = boots[1][2:]
-    assert on["links"]["wifi"]["down"]["lost"] == 0
-    assert on["inference"]["copies"] <= 0.01 * on["inference"]["packets"]
-    assert on["metrics"]["goodput_mbps"] >= 0.995 * off["metrics"]["goodput_mbps"]
+    off, *on = boots[1][2:]
+    assert all(run["links"]["wifi"]["down"]["lost"] == 0 for run in on)
+    shares = [run["inference"]["copies"] / run["inference"]["packets"] for run in on]
+    assert statistics.median(shares) <= 0.01
+    for run in on:
+        assert run["metrics"]["goodput_mbps"] >= 0.995 * off["metrics"]["goodput_mbps"]
 
 
 @pytest.mark.xfail(reason="0.97 of off was seen: needless copies, as in RESULTS.md", strict=False)
