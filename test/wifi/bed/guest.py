@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import os
 import subprocess
@@ -41,8 +42,10 @@ _PATIENCE_S = 300
 _PATIENCE_PACKET_S = 0.2
 
 
+@functools.cache
 def make(kernel: str) -> Path:
-    """The folder with what the guest of this kernel boots from; quick if it is there."""
+    """The folder with what the guest of this kernel boots from; quick if it is there. Once, so
+    that all boots of a series are alike."""
     made = subprocess.run([_IMAGE, kernel], stdout=subprocess.DEVNULL)
     if made.returncode != 0:
         raise ExperimentError(f"{_IMAGE.name} failed for Linux {kernel}")

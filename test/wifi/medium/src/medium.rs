@@ -120,7 +120,9 @@ impl Medium {
                 },
             );
             outcome?;
-            let Some(Next { lane, sequence, airtime, item: mut sent }) = next else { return Ok(()) };
+            let Some(Next { lane, sequence, airtime, item: mut sent }) = next else {
+                return Ok(());
+            };
             frame80211::set_sequence(&mut sent.frame.bytes, sequence);
             sent.queued = Some((lane, airtime));
             self.send(at, sent);
