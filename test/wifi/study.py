@@ -55,12 +55,13 @@ def _study(asked: argparse.Namespace) -> int:
     known = presets.read()
     chosen = [known[name] for name in asked.preset or known]
     guest = {"kernel": asked.kernel, "security": asked.security}
+    # What is built now, whatever becomes of the tree meanwhile.
+    made = program.made() | guest | {"commit": report.commit(), "seeds": seeds}
+    made["part"] = f"{len(chosen)} of {len(known)} presets"
     parts = _parts(chosen, seeds, quick=asked.quick, **guest)
     measured = series.carry_out(parts, jobs=asked.jobs, cache=_OUT / "runs")
     setups, runs = itertools.chain(*parts), list(itertools.chain(*measured))
     result.write_json(_OUT / "result.json", series.document(setups, runs))
-    made = program.made() | guest | {"commit": report.commit(), "seeds": seeds}
-    made["part"] = f"{len(chosen)} of {len(known)} presets"
     ordinary = guest == {"kernel": Lab().kernel, "security": Lab().security}
     whole = ordinary and len(chosen) == len(known) and not asked.quick
     tables = asked.results or (_RESULTS if whole else _OUT / "RESULTS.md")

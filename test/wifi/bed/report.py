@@ -17,6 +17,7 @@ Run = dict
 Table = tuple[str, str, list[str], list[list[str]]]
 
 _NOTHING = "-"
+_STACKS = {"quinn": "quinn", "quicgo": "quic-go"}
 
 
 def commit() -> str:
@@ -66,14 +67,14 @@ def _words(made: dict[str, object]) -> str:
 
 
 def _tables(runs: list[Run], presets: list[Preset]) -> Iterable[Table]:
-    for stack in ("quinn", "quicgo"):
+    for stack in _STACKS:
         of = _of(runs, app="goodput", stack=stack)
         if of:
             yield _downloads(stack, of, presets)
     of = _of(runs, app="http")
     if of:
         yield _tcp(of, presets)
-    for stack in ("quinn", "quicgo"):
+    for stack in _STACKS:
         of = _of(runs, app="rtc", stack=stack)
         if of:
             yield _calls(stack, of, presets)
@@ -93,7 +94,7 @@ def _downloads(stack: str, runs: list[Run], presets: list[Preset]) -> Table:
         rates = [_short(value) for value in (lossless, before, after)]
         quotient = f"{after / before:.2f}"
         rows.append([f"`{preset.name}`", *rates, quotient, *_losses(off, on), *_copies(on)])
-    return f"Downloads of {_size(runs)} with {stack}", "", head, rows
+    return f"Downloads of {_size(runs)} with {_STACKS[stack]}", "", head, rows
 
 
 def _tcp(runs: list[Run], presets: list[Preset]) -> Table:
@@ -123,7 +124,7 @@ def _calls(stack: str, runs: list[Run], presets: list[Preset]) -> Table:
         delays = _delays("frame_delay_ms", lossless, off, on)
         frames = f"{_sum(off, lost)} / {_sum(on, lost)}"
         rows.append([f"`{preset.name}`", *delays, frames, *_losses(off, on), *_copies(on)])
-    return f"Video calls with {stack}: delay of a frame, ms", "", head, rows
+    return f"Video calls with {_STACKS[stack]}: delay of a frame, ms", "", head, rows
 
 
 def _voice(runs: list[Run], presets: list[Preset]) -> Table:
