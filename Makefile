@@ -176,10 +176,11 @@ experiment: build ## one published experiment, NAME=pemi-goodput (QUICK=1, SEEDS
 experiments: build ## all of them, out/experiments/index.html (QUICK=1, SEEDS=3)
 	$(STUDY)
 
-wifi: setup ## every preset of a real 802.11 stack: tables, out/wifi/index.html (QUICK=1, SEEDS=2); goes on where it was
+wifi: setup ## every preset of a real 802.11 stack: out/wifi/index.html (QUICK=1, SEEDS=5, KERNEL=6.12, SECURITY=wpa2); goes on where it was
 	@$(WIFI)/setup.sh
 	$(WIFI_PROGRAMS)
-	$(PYTHON) $(WIFI)/study.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS))
+	$(PYTHON) $(WIFI)/study.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(KERNEL),--kernel $(KERNEL)) $(if $(SECURITY),--security $(SECURITY))
 
 sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=100)
 	cargo build --release $(TESTBED) -p pemi-sim

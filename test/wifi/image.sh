@@ -20,10 +20,11 @@ case ${1:-} in
 esac
 out=$root/out/wifi/$1
 
-packages=(busybox-static iproute2 nftables iw hostapd wpasupplicant util-linux)
+packages=(busybox-static iproute2 nftables iw hostapd wpasupplicant util-linux nginx curl openssl)
 programs=(
   bin/busybox bin/ip sbin/tc usr/sbin/nft sbin/iw
   usr/bin/chrt usr/sbin/hostapd usr/sbin/hostapd_cli sbin/wpa_supplicant sbin/wpa_cli
+  usr/sbin/nginx usr/bin/curl usr/bin/openssl
 )
 # With what they need. Ciphers and the like the kernel asks for by itself, through modprobe.
 modules=(
@@ -43,8 +44,6 @@ built=(
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-known=$(ldconfig -p)
 
 known=$(ldconfig -p)
 
@@ -113,9 +112,13 @@ make_base() {
   ln -s ../run "$image/var/run"
   install -m 755 "$here/guest/init" "$image/init"
   install -m 644 "$here"/guest/*.sh "$image/usr/lib/wifi/"
-  printf 'root:x:0:0:root:/root:/bin/sh\npemi:*:5443:5443:pemi:/var/run/pemi:/bin/false\n' \
-    >"$image/etc/passwd"
-  printf 'root:x:0:\npemi:x:5443:\n' >"$image/etc/group"
+  # nginx asks for nobody, also where it does not become that.
+  cat >"$image/etc/passwd" <<-END
+	root:x:0:0:root:/root:/bin/sh
+	pemi:*:5443:5443:pemi:/var/run/pemi:/bin/false
+	nobody:*:65534:65534:nobody:/nonexistent:/bin/false
+END
+  printf 'root:x:0:\npemi:x:5443:\nnogroup:x:65534:\n' >"$image/etc/group"
   # nft wants names like `tcp`.
   printf 'ip\t0\nicmp\t1\ntcp\t6\nudp\t17\nipv6-icmp\t58\n' >"$image/etc/protocols"
   pack "$image" "$out/base.cpio"
@@ -125,14 +128,24 @@ make_base() {
 # unpack_kernel BZIMAGE ELF: a guest without hardware help takes longer to unpack its kernel
 # than to boot. Where it is inside the file the boot protocol says.
 unpack_kernel() {
-  local sectors offset length
+  local sectors offset length unpack
   number() { od -An -t "u$2" -j "$3" -N "$2" "$1" | tr -d ' '; }
   sectors=$(number "$1" 1 $((0x1f1)))
   offset=$(number "$1" 4 $((0x248)))
   length=$(number "$1" 4 $((0x24c)))
+  offset=$(((sectors + 1) * 512 + offset))
+  # By what the first byte says; later kernels are packed otherwise.
+  case $(number "$1" 1 "$offset") in
+    253) unpack=xz ;;
+    40) unpack=zstd ;;
+    *)
+      echo "image.sh: it is not known how $1 is packed" >&2
+      exit 1
+      ;;
+  esac
   # The length of the unpacked kernel follows its end, in four bytes.
-  dd if="$1" iflag=skip_bytes,count_bytes skip=$(((sectors + 1) * 512 + offset)) \
-    count=$((length - 4)) bs=1M status=none | xz -dc >"$2"
+  dd if="$1" iflag=skip_bytes,count_bytes skip="$offset" count=$((length - 4)) bs=1M \
+    status=none | "$unpack" -dc >"$2"
 }
 
 make_programs() {
@@ -157,13 +170,13 @@ stale() {
 }
 
 mkdir -p "$out"
-key=$(cat "$0" "$debian" "$here"/guest/* | sha256sum)
+key=$(cat "$here/image.sh" "$debian" "$here"/guest/* | sha256sum)
 if stale "$out/base.cpio" "$key"; then
   echo "image: making the guest with Linux $1" >&2
   make_base
   printf '%s' "$key" >"$out/base.cpio.of"
 fi
-key=$(cd "$root" && { cat "$0" "${built[@]}"; find files -type f | sort | xargs cat; } | sha256sum)
+key=$(cd "$root" && { cat "$here/image.sh" "${built[@]}"; find files -type f | sort | xargs cat; } | sha256sum)
 if stale "$out/programs.cpio" "$key"; then
   make_programs
   printf '%s' "$key" >"$out/programs.cpio.of"

@@ -7,7 +7,7 @@ set -euo pipefail
 
 packages=(
   qemu-system-x86
-  binutils cpio kmod xz-utils debian-archive-keyring
+  binutils cpio kmod xz-utils zstd debian-archive-keyring
 )
 
 "$(dirname "$0")/../install.sh" "${packages[@]}"

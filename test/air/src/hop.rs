@@ -33,6 +33,12 @@ const MEMORY: Nanos = 1_000 * MS;
 /// What a client that wakes up exchanges before it gets its frames.
 const WAKING: Nanos = MS / 2;
 
+/// Whether AQL lets a sender hand down another frame to a receiver, for whom so much airtime
+/// waits there already; `all`: for that sender's receivers together.
+pub fn aql_allows(waits: Nanos, all: Nanos) -> bool {
+    waits < AQL_LOW || (waits < AQL_HIGH && all < AQL_THRESHOLD)
+}
+
 /// Which way a packet goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
@@ -155,7 +161,7 @@ impl<T> Hop<T> {
         let others = self.clients.iter().map(|client| client.airtime[way as usize]);
         // Each client is a transmitter of its own.
         let all: Nanos = if way == Way::Down { others.sum() } else { waits };
-        waits < AQL_LOW || (waits < AQL_HIGH && all < AQL_THRESHOLD)
+        aql_allows(waits, all)
     }
 
     /// A packet of so many bytes with IP header sets out. `at` may lie before the

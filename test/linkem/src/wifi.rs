@@ -19,6 +19,11 @@ const SLOW_MBIT: f64 = 6.0;
 /// mac80211's limit for all that wait at a radio: what CoDel leaves is far below it.
 const QUEUE_BYTES: u64 = 4 << 20;
 
+/// CoDel's times for a receiver that gets so many Mbit/s, one of so many stations.
+pub fn codel_times(mbit: f64, stations: usize) -> CodelTimes {
+    if mbit < SLOW_MBIT * stations as f64 { CODEL_SLOW } else { CODEL }
+}
+
 /// A Wi-Fi hop; downstream is [`Direction::Ab`].
 #[derive(Debug)]
 pub struct Wifi<T> {
@@ -33,9 +38,8 @@ pub struct Wifi<T> {
 impl<T> Wifi<T> {
     /// An idle hop of so many clients.
     pub fn new(settings: &Settings, clients: usize, seed: u64, start: Nanos) -> Wifi<T> {
-        let stations = (clients + settings.neighbours.len()) as f64;
-        let slow = settings.link.goodput_mbit() < SLOW_MBIT * stations;
-        let times = if slow { CODEL_SLOW } else { CODEL };
+        let stations = clients + settings.neighbours.len();
+        let times = codel_times(settings.link.goodput_mbit(), stations);
         let queue = || FairQueue::with_codel(QUEUE_BYTES, times);
         Wifi {
             hop: Hop::new(settings, clients, seed, start),

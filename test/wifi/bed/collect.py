@@ -106,8 +106,11 @@ def _clumps(times: list[int]) -> list[int]:
 
 
 def _inference(setup: Setup, logs: Path) -> dict[str, object] | None:
+    app = setup.app
+    if isinstance(app, Measurement) or not app.scored or app.over_tcp:
+        return None
     # Of what is encrypted on the air nobody can say which frame is a copy of which.
-    if isinstance(setup.app, Measurement) or not setup.app.scored or setup.lab.security != "open":
+    if setup.lab.security != "open":
         return None
     packets = scoring.read_truth(logs / "air.csv", "ab", PORT)
     return scoring.score(packets, setup.rtt_ms)
@@ -143,7 +146,8 @@ def _direction(frames: list[dict[str, str]], direction: str) -> dict[str, object
     return {
         "packets": len(of),
         "lost": sum(row["fate"] == "lost" for row in of),
-        "retries": sum(int(row["attempts"]) - 1 for row in of),
+        "queue_dropped": sum(row["fate"] == "queue" for row in of),
+        "retries": sum(max(0, int(row["attempts"]) - 1) for row in of),
         "air_ms": {
             name: round(_percentile(waits, share), 3) if waits else None
             for name, share in _PERCENTILES.items()

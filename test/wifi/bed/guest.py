@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import os
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 from testbed.world.process import ExperimentError
 
 from . import ROOT
-from .setups import Lab, Setup
+from .setups import Setup
 
 _IMAGE = ROOT / "test/wifi/image.sh"
 _MEMORY_MIB = 1024
@@ -41,23 +42,55 @@ _PATIENCE_S = 300
 _PATIENCE_PACKET_S = 0.2
 
 
+@functools.cache
 def make(kernel: str) -> Path:
-    """The folder with what the guest of this kernel boots from; quick if it is there."""
+    """The folder with what the guest of this kernel boots from; quick if it is there. Once, so
+    that all boots of a series are alike."""
     made = subprocess.run([_IMAGE, kernel], stdout=subprocess.DEVNULL)
     if made.returncode != 0:
         raise ExperimentError(f"{_IMAGE.name} failed for Linux {kernel}")
     return ROOT / "out/wifi" / kernel
 
 
+def key(setups: list[Setup]) -> str:
+    """Of everything that decides what comes of these runs in one boot."""
+    image = make(setups[0].lab.kernel)
+    made_of = [(image / f"{part}.of").read_bytes() for part in _PARTS]
+    machine = " ".join([*_MACHINE, _COMMAND_LINE]).encode()
+    return hashlib.sha256(b"".join([*made_of, machine, _plan(setups)])).hexdigest()[:20]
+
+
+def _plan(setups: list[Setup]) -> bytes:
+    """An archive for the end of the guest's initial file system."""
+    with tempfile.TemporaryDirectory() as directory:
+        plan = Path(directory) / "plan"
+        (plan / "runs").mkdir(parents=True)
+        (plan / "modules").write_text("\n".join(_MODULES) + "\n")
+        (plan / "boot").write_text(setups[0].lab.script())
+        for number, setup in enumerate(setups):
+            (plan / "runs" / _name(number)).write_text(setup.script(_name(number)))
+            if setup.air is not None:
+                (plan / "air").mkdir(exist_ok=True)
+                (plan / "air" / _name(number)).write_text(setup.air)
+        found = sorted(plan.rglob("*"))
+        names = "\n".join(str(path.relative_to(directory)) for path in [plan, *found])
+        # Times are the only thing that would differ from boot to boot.
+        for path in [plan, *found]:
+            os.utime(path, (0, 0))
+        archive = ("cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0", "--reproducible")
+        packed = subprocess.run(
+            archive, cwd=directory, input=names.encode(), stdout=subprocess.PIPE, check=True
+        )
+    return packed.stdout
+
+
 class Guest:
     """One boot and the runs in it, in the order of the list."""
 
-    def __init__(
-        self, lab: Lab, setups: list[Setup], directory: Path, stop: threading.Event
-    ) -> None:
-        """Another thread may set `stop`: then the guest ends, with what it has by then."""
+    def __init__(self, setups: list[Setup], directory: Path, stop: threading.Event) -> None:
+        """All of one lab. Another thread may set `stop`: then the guest ends, with what it has
+        by then."""
         self._stop = stop
-        self._lab = lab
         self._setups = setups
         self._directory = directory
         self._console = directory / "console.log"
@@ -65,12 +98,12 @@ class Guest:
 
     def carry_out(self, began: Callable[[Setup], None]) -> Iterator[tuple[Setup, Path]]:
         """Each run with the folder of its files, as they come."""
-        image = make(self._lab.kernel)
+        image = make(self._setups[0].lab.kernel)
         initrd = self._directory / "initrd"
         with initrd.open("wb") as file:
             for part in _PARTS:
                 file.write((image / part).read_bytes())
-            file.write(self._plan())
+            file.write(_plan(self._setups))
         self._results.touch()
         with subprocess.Popen(self._command(image, initrd)) as process:
             try:
@@ -78,36 +111,6 @@ class Guest:
             finally:
                 process.kill()
         initrd.unlink()
-
-    def key(self) -> str:
-        """Of everything that decides what comes of it."""
-        image = make(self._lab.kernel)
-        made_of = [(image / f"{part}.of").read_bytes() for part in _PARTS]
-        machine = " ".join([*_MACHINE, _COMMAND_LINE]).encode()
-        return hashlib.sha256(b"".join([*made_of, machine, self._plan()])).hexdigest()[:20]
-
-    def _plan(self) -> bytes:
-        """An archive for the end of the guest's initial file system."""
-        with tempfile.TemporaryDirectory() as directory:
-            plan = Path(directory) / "plan"
-            (plan / "runs").mkdir(parents=True)
-            (plan / "modules").write_text("\n".join(_MODULES) + "\n")
-            (plan / "boot").write_text(self._lab.script())
-            for number, setup in enumerate(self._setups):
-                (plan / "runs" / _name(number)).write_text(setup.script(_name(number)))
-                if setup.air is not None:
-                    (plan / "air").mkdir(exist_ok=True)
-                    (plan / "air" / _name(number)).write_text(setup.air)
-            found = sorted(plan.rglob("*"))
-            names = "\n".join(str(path.relative_to(directory)) for path in [plan, *found])
-            # Times are the only thing that would differ from boot to boot.
-            for path in [plan, *found]:
-                os.utime(path, (0, 0))
-            archive = ("cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0", "--reproducible")
-            packed = subprocess.run(
-                archive, cwd=directory, input=names.encode(), stdout=subprocess.PIPE, check=True
-            )
-        return packed.stdout
 
     def _command(self, image: Path, initrd: Path) -> list[str]:
         return [

@@ -11,12 +11,15 @@ from testbed.loads import apps
 from testbed.loads.apps import App
 from testbed.world.scenario import ScenarioError, parse_bytes
 
-from . import presets, setups
+from . import presets, setups, web
 from .setups import Lab, Setup
 
 # Those that the guest has; quiche's are large and nothing here asks for them.
 STACKS = ("quinn", "quicgo")
 ASSISTS = ("off", "pemi", "lossless")
+SECURITIES = ("open", "wpa2")
+# Debian's, and that of its backports.
+KERNELS = ("6.1", "6.12")
 
 
 @dataclass(frozen=True)
@@ -107,8 +110,8 @@ def _parser() -> argparse.ArgumentParser:
         default=default.queue2,
         help="of the WAN, those under way among them (default: %(default)s)",
     )
-    whole.add_argument("--security", choices=("open", "wpa2"), default=default.security)
-    whole.add_argument("--kernel", choices=("6.1", "6.12"), default=default.kernel)
+    whole.add_argument("--security", choices=SECURITIES, default=default.security)
+    whole.add_argument("--kernel", choices=KERNELS, default=default.kernel)
     whole.add_argument("--loss-seed", type=int, default=1, help="first seed of the air")
     whole.add_argument("--seeds", type=int, default=1, help="how many")
     whole.add_argument("--cc", choices=("cubic", "newreno", "bbr"), help="of the sender")
@@ -129,6 +132,8 @@ def _apps(whole: argparse.ArgumentParser) -> None:
     call.add_argument("--kbps", type=float, default=3000)
     for one in (download, call):
         one.add_argument("--stack", dest="stacks", action="append", choices=(*STACKS, "all"))
+    page = loads.add_parser("http", help="download over HTTP, with curl from nginx over TCP")
+    page.add_argument("--bytes", action="append", help="5MB; may be repeated")
     voice = loads.add_parser("media", help="a voice call, of which the client is the sender")
     voice.add_argument("--seconds", type=float, default=20)
     echo = loads.add_parser("echo", help="small packets to the router and back")
@@ -137,7 +142,7 @@ def _apps(whole: argparse.ArgumentParser) -> None:
     probe.add_argument("--seconds", type=float, default=20)
     probe.add_argument("--rate", type=int, default=800, help="packets a second")
     probe.add_argument("--burst", type=int, default=8, help="packets at once")
-    for one in (download, call, voice, echo, probe):
+    for one in (download, call, page, voice, echo, probe):
         # Also accepted after the application, where one looks for it.
         _output(one, argparse.SUPPRESS)
 
@@ -154,12 +159,19 @@ def _loads(options: argparse.Namespace) -> list[App]:
         return [setups.probe(options.seconds, options.rate, options.burst)]
     if options.app == "media":
         return [apps.media(options.seconds, 240, 20)]
+    if options.app == "http":
+        return [web.http(size, options.cc, options.bw2) for size in _sizes(options)]
     stacks = list(dict.fromkeys(options.stacks or STACKS[:1]))
     stacks = list(STACKS) if "all" in stacks else stacks
     if options.app == "rtc":
         shape = (options.seconds, options.fps, options.kbps)
         return [apps.rtc(*shape, options.cc, stack) for stack in stacks]
-    sizes = [parse_bytes(size) for size in options.bytes or ["5MB"]]
     return [
-        apps.goodput(size, options.cc, options.bw2, stack) for stack in stacks for size in sizes
+        apps.goodput(size, options.cc, options.bw2, stack)
+        for stack in stacks
+        for size in _sizes(options)
     ]
+
+
+def _sizes(options: argparse.Namespace) -> list[int]:
+    return [parse_bytes(size) for size in options.bytes or ["5MB"]]

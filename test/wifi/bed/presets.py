@@ -61,6 +61,12 @@ class Preset:
         """The client that is measured, and its neighbours."""
         return 1 + len(self.neighbours)
 
+    @property
+    def surroundings(self) -> tuple[int, int, bool]:
+        """What its lab is like besides the air: presets that have the same lose the same where
+        nothing fails, which is nothing."""
+        return self.access_points, self.stations, self.sleeps
+
 
 def read() -> dict[str, Preset]:
     """All of them, by their names."""

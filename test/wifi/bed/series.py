@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Iterable
@@ -63,31 +64,44 @@ def carry_out(
     the same guest with the same plan does the same."""
     for kernel in {part[0].lab.kernel for part in parts}:
         guest.make(kernel)
-    told = _Told([setup for part in parts for setup in part])
+    files = [cache and cache / f"{guest.key(part)}.json" for part in parts]
+    done = [file is not None and file.exists() for file in files]
+    left = [number for number in range(len(parts)) if not done[number]]
+    told = _Told([setup for number in left for setup in parts[number]], sum(done))
     try:
         with ThreadPoolExecutor(jobs) as pool:
-            tasks = [pool.submit(_boot, part, keep, cache, told) for part in parts]
+            tasks = [
+                pool.submit(_boot, parts[number], keep, files[number], told) for number in left
+            ]
             pending = set(tasks)
             try:
                 while pending:
-                    done, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
+                    _, pending = wait(pending, timeout=_LOOK_S, return_when=FIRST_EXCEPTION)
                     interruption.check()
-                    for task in done:
-                        task.result()
+                    for task in tasks:
+                        if task.done():
+                            task.result()
             except BaseException:
                 told.stop.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     finally:
         told.clear()
-    return [task.result() for task in tasks]
+    measured = iter(tasks)
+    return [
+        json.loads(file.read_text()) if kept else next(measured).result()
+        for file, kept in zip(files, done, strict=True)
+    ]
 
 
 class _Told:
     """One line of progress for all guests."""
 
-    def __init__(self, setups: list[Setup]) -> None:
+    def __init__(self, setups: list[Setup], kept: int) -> None:
+        """`kept`: boots that need not be done again."""
         self._progress = Progress([setup.work for setup in setups])
+        if kept:
+            print(f"{kept} boots have been measured before", file=sys.stderr)
         self._lock = threading.Lock()
         self.stop = threading.Event()
 
@@ -103,17 +117,10 @@ class _Told:
         self._progress.clear()
 
 
-def _boot(setups: list[Setup], keep: Path | None, cache: Path | None, told: _Told) -> list[Run]:
+def _boot(setups: list[Setup], keep: Path | None, kept: Path | None, told: _Told) -> list[Run]:
     runs: list[Run] = []
     with tempfile.TemporaryDirectory(prefix="pemi-wifi-") as name:
-        booted = guest.Guest(setups[0].lab, setups, Path(name), told.stop)
-        kept = cache and cache / f"{booted.key()}.json"
-        if kept and kept.exists():
-            runs = json.loads(kept.read_text())
-            for setup, run in zip(setups, runs, strict=True):
-                told.began(setup)
-                told.ended(run)
-            return runs
+        booted = guest.Guest(setups, Path(name), told.stop)
         for setup, logs in booted.carry_out(told.began):
             if keep is not None:
                 shutil.copytree(logs, keep / logs.name, dirs_exist_ok=True)
@@ -148,7 +155,7 @@ def say(run: Run) -> str:
     return " ".join(words)
 
 
-def document(setups: list[Setup], runs: list[Run]) -> dict[str, object]:
+def document(setups: Iterable[Setup], runs: list[Run]) -> dict[str, object]:
     """The result file: the runs by scenario, as the Mininet testbed writes it."""
     parts: dict[tuple[Lab, str, bool], list[Run]] = {}
     for setup, run in zip(setups, runs, strict=True):

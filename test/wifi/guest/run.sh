@@ -14,8 +14,7 @@ run() {
 	stations before
 	eval "$BEFORE" || return 1
 	cut -d' ' -f1 /proc/uptime >"$logs/began"
-	# shellcheck disable=SC2086 # the plan's words
-	timeout "$LIMIT_S" /bin/ip netns exec cli1 $CLIENT >"$logs/client.out" 2>"$logs/client.err"
+	eval "timeout $LIMIT_S /bin/ip netns exec cli1 $CLIENT" >"$logs/client.out" 2>"$logs/client.err"
 	outcome=$?
 	cut -d' ' -f1 /proc/uptime >"$logs/finished"
 	stations after
@@ -26,7 +25,7 @@ run() {
 	wait
 	medium end "$logs/air.csv.ended"
 	inside wan /sbin/tc -s -j qdisc show >"$logs/wan.json"
-	rm -f "$logs"/air.csv.*
+	rm -rf "$logs"/air.csv.* "$logs/www"
 	return $outcome
 }
 
@@ -71,6 +70,21 @@ roaming() {
 server() {
 	in_background server srv "$@"
 	until_true grep -q listening "$logs/server.out"
+}
+
+# web_files BYTES CONGESTION-CONTROL NGINX-CONF: what a web server needs, beside its logs.
+web_files() {
+	inside srv sysctl -qw "net.ipv4.tcp_congestion_control=$2" &&
+		mkdir "$logs/www" && truncate -s "$1" "$logs/www/file" && echo "$3" >"$logs/nginx.conf" &&
+		printf '[req]\ndistinguished_name=dn\n[dn]\n' >"$logs/openssl.conf" &&
+		openssl req -x509 -config "$logs/openssl.conf" -newkey ec \
+			-pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=pemi-test \
+			-keyout "$logs/key.pem" -out "$logs/certificate.pem" 2>"$logs/openssl.err"
+}
+
+# listens NAMESPACE PORT: whether a TCP socket waits at this port, in four hexadecimal digits.
+listens() {
+	inside "$1" grep -q ":$2 [0-9A-F:]* 0A" /proc/net/tcp
 }
 
 start_pemi() {

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from bed import collect, guest, options, presets, report, series
-from bed.setups import Lab
 
 
 def plan(*words: str) -> options.Plan:
@@ -70,6 +67,15 @@ def test_a_script_says_what_the_run_is():
     assert "in_background" not in alone.script("007")
 
 
+def test_a_web_server_is_made_where_it_runs():
+    (setup,) = plan("--preset", "poor", "--cc", "newreno", "http", "--bytes", "1MB").setups
+    script = setup.script("007")
+    assert "web_files 1000000 reno " in script
+    assert "listen 10.0.2.2:4433 ssl;" in script
+    assert "until_true listens srv 1151" in script
+    assert "https://10.0.2.2:4433/file" in script
+
+
 def test_archives_are_read_as_they_come(tmp_path):
     path = tmp_path / "results"
     lines = guest._Lines(path)
@@ -86,8 +92,7 @@ def test_the_key_of_a_boot_is_of_all_that_decides_it(tmp_path, monkeypatch):
         (tmp_path / f"{part}.of").write_text("one")
 
     def key(*words: str) -> str:
-        setups = plan("--preset", "poor", *words).setups
-        return guest.Guest(Lab(), setups, tmp_path, threading.Event()).key()
+        return guest.key(plan("--preset", "poor", *words).setups)
 
     first = key("goodput")
     assert key("goodput") == first
@@ -116,15 +121,18 @@ def test_a_table_has_both_sides_of_a_preset():
             "preset": "poor",
             "assist": assist,
             "bytes": 2_000_000,
+            "lossless": False,
             "metrics": {"goodput_mbps": mbps},
             "inference": {"copies": copies, "copies_needed": 4, "repaired": 3},
-            "links": {"wifi": {"down": {"lost": 5}}},
+            "links": {"wifi": {"down": {"lost": 5, "queue_dropped": 1}}},
         }
 
-    runs = [run("off", 4.0, 0), run("pemi", 6.0, 10)]
-    made = {"date": "2026-11-22", "commit": "abc", "seeds": 1, "kernel": "6.1", "part": "all"}
+    runs = [run("off", 4.0, 0), run("pemi", 6.0, 10), run("off", 8.0, 0) | {"preset": "clean"}]
+    made = {"date": "2026-11-22", "commit": "abc", "seeds": 1, "part": "all"}
+    made |= {"kernel": "6.1", "security": "open"}
     known = list(presets.read().values())
     text = report.markdown(runs, known, made)
-    assert "| `poor` | 4 | 6 | 1.50 | 5 / 5 | 10 | 6 | 3 |" in text
+    # `clean` is what `poor` would be if nothing failed.
+    assert "| `poor` | 8 | 4 | 6 | 1.50 | 5 / 5 | 1 / 1 | 10 | 6 | 3 |" in text
     assert "`crowded` | three other" in text
     assert "<td>1.50</td>" in report.page(runs, known, made)

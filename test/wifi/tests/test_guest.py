@@ -8,7 +8,7 @@ import os
 import statistics
 
 import pytest
-from bed import options, presets, series
+from bed import options, presets, series, web
 from bed.setups import Setup, echo, probe
 from testbed.loads import apps
 
@@ -25,10 +25,15 @@ _LOSSY = "radio.attempts = 4\nlink.errors.good = 0.4\n"
 
 
 def _setup(
-    preset: str, app: apps.App, assist: str = "off", seed: int = 1, air: str | None = None
+    preset: str,
+    app: apps.App,
+    assist: str = "off",
+    seed: int = 1,
+    air: str | None = None,
+    security: str = "open",
 ) -> Setup:
     known = presets.read()[preset]
-    return Setup(options.lab(known, "6.1", "open", {}), known, app, assist, seed, air=air)
+    return Setup(options.lab(known, "6.1", security, {}), known, app, assist, seed, air=air)
 
 
 def _download(size: int) -> apps.App:
@@ -40,12 +45,28 @@ _REPEATED = [_setup("poor", _download(1_000_000), assist) for assist in ("off", 
 _MEASURED = [
     _setup("clean", echo(_ECHOES)),
     _setup("clean", probe(_PACKETS / _RATE, _RATE, 8), air=_LOSSY),
-    *[_setup("clean", _download(5_000_000), assist) for assist in ("off", "pemi")],
+    *[
+        _setup("clean", _download(5_000_000), assist, seed)
+        for assist, seed in (("off", 1), ("pemi", 1), ("pemi", 2), ("pemi", 3))
+    ],
 ]
 _NO_BAR = [
     _setup("poor-no-bar", _download(2_000_000), assist, seed)
     for seed in (1, 2, 3)
     for assist in ("off", "pemi")
+]
+# Short: that they run at all is the question.
+_APPLICATIONS = [
+    _setup("clean", apps.goodput(500_000, None, 10, "quicgo")),
+    _setup("clean", apps.rtc(2, 30, 3000, None, "quinn")),
+    _setup("clean", apps.rtc(2, 30, 3000, None, "quicgo")),
+    _setup("clean", apps.media(2, 240, 20)),
+    _setup("clean", web.http(500_000, None, 10)),
+    # More than this air carries.
+    _setup("far", probe(4, _RATE, 8)),
+]
+_ENCRYPTED = [
+    _setup("poor", _download(500_000), assist, security="wpa2") for assist in ("off", "pemi")
 ]
 
 
@@ -53,7 +74,8 @@ _NO_BAR = [
 def boots() -> list[list[series.Run]]:
     """A guest for each core; the longest first."""
     cores = len(os.sched_getaffinity(0))
-    return series.carry_out([_NO_BAR, _MEASURED, _REPEATED, _REPEATED], jobs=cores)
+    parts = [_NO_BAR, _MEASURED, _APPLICATIONS, _REPEATED, _REPEATED, _ENCRYPTED]
+    return series.carry_out(parts, jobs=cores)
 
 
 def test_an_echo_takes_what_the_air_takes(boots):
@@ -78,15 +100,46 @@ def test_the_access_point_counts_the_losses_of_the_log(boots):
 
 
 def test_the_same_plan_gives_the_same_goodput(boots):
-    first, second = ([run["metrics"]["goodput_mbps"] for run in boots[n]] for n in (2, 3))
+    first, second = ([run["metrics"]["goodput_mbps"] for run in boots[n]] for n in (3, 4))
     assert [f"{mbps:.3g}" for mbps in first] == [f"{mbps:.3g}" for mbps in second]
 
 
+def test_every_application_runs(boots):
+    download, call, other_call, voice, tcp, _ = boots[2]
+    assert download["metrics"]["complete"]
+    # The kernel's own TCP: what it cannot do here nobody could.
+    assert tcp["metrics"]["complete"]
+    assert [run["metrics"]["frames_lost"] for run in (call, other_call)] == [0, 0]
+    assert voice["metrics"]["missing"] == 0
+
+
+def test_too_much_for_the_air_is_dropped_in_front_of_it(boots):
+    run = boots[2][-1]
+    down = run["links"]["wifi"]["down"]
+    assert down["queue_dropped"] > 0
+    # What the queue drops is no failure of the radio, and leaves no hole for which the
+    # receiver's reorder buffer would wait.
+    assert run["station"]["tx_failed"] == down["lost"]
+    assert run["metrics"]["lost"] == down["lost"] + down["queue_dropped"]
+    assert run["metrics"]["reordered"] == 0
+    # It has an end: what waits is less than hwsim remembers.
+    assert run["metrics"]["delay_ms"]["max"] < 400
+
+
+def test_an_encrypted_network_carries_all_of_it(boots):
+    for run in boots[5]:
+        assert run["metrics"]["complete"]
+        assert run["links"]["wifi"]["down"]["packets"] > 500_000 / 1500
+        assert run["station"]["tx_failed"] == run["links"]["wifi"]["down"]["lost"]
+
+
 def test_a_clean_hop_gets_hardly_any_copies(boots):
-    off, on = boots[1][2:]
-    assert on["links"]["wifi"]["down"]["lost"] == 0
-    assert on["inference"]["copies"] <= 0.01 * on["inference"]["packets"]
-    assert on["metrics"]["goodput_mbps"] >= 0.995 * off["metrics"]["goodput_mbps"]
+    off, *on = boots[1][2:]
+    assert all(run["links"]["wifi"]["down"]["lost"] == 0 for run in on)
+    shares = [run["inference"]["copies"] / run["inference"]["packets"] for run in on]
+    assert statistics.median(shares) <= 0.01
+    for run in on:
+        assert run["metrics"]["goodput_mbps"] >= 0.995 * off["metrics"]["goodput_mbps"]
 
 
 @pytest.mark.xfail(reason="0.97 of off was seen: needless copies, as in RESULTS.md", strict=False)

@@ -19,6 +19,8 @@ const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 const SEQUENCE_AT: usize = 22;
 const QOS_AT: usize = 24;
 const TID_MASK: u8 = 0x0f;
+/// In a request for a block ack session, after category, action, token, parameters and timeout.
+const SESSION_START_AT: usize = HEADER + 7;
 
 /// Whether a frame carries data at all: all else is upkeep of the network.
 pub fn is_data(frame: &[u8]) -> bool {
@@ -36,6 +38,30 @@ pub fn sequence(frame: &[u8]) -> u16 {
     match frame.get(SEQUENCE_AT..HEADER) {
         Some(&[low, high]) => u16::from_le_bytes([low, high]) >> 4,
         _ => 0,
+    }
+}
+
+/// Gives it another sequence number. No cipher protects that field.
+pub fn set_sequence(frame: &mut [u8], sequence: u16) {
+    if let Some(field) = frame.get_mut(SEQUENCE_AT..HEADER) {
+        let fragment = u16::from(field[0] & 0x0f);
+        field.copy_from_slice(&(sequence << 4 | fragment).to_le_bytes());
+    }
+}
+
+/// The traffic identifier of which a request for a block ack session tells.
+pub fn session_request(frame: &[u8]) -> Option<u8> {
+    const ACTION: u8 = 0xd0;
+    // Category and action of an "ADDBA request".
+    let body = frame.get(HEADER..).filter(|_| frame[0] == ACTION)?;
+    let parameters = body.strip_prefix(&[3, 0])?.get(1)?;
+    (frame.len() >= SESSION_START_AT + 2).then_some(parameters >> 2 & TID_MASK)
+}
+
+/// The first sequence number of the session in such a request.
+pub fn set_session_start(frame: &mut [u8], start: u16) {
+    if let Some(field) = frame.get_mut(SESSION_START_AT..SESSION_START_AT + 2) {
+        field.copy_from_slice(&(start << 4).to_le_bytes());
     }
 }
 
@@ -118,6 +144,27 @@ mod tests {
         for end in 0..HEADER_QOS {
             assert_eq!(ethernet(&down()[..end]), None);
         }
+    }
+
+    #[test]
+    fn a_frame_can_be_numbered_again() {
+        let mut frame = down();
+        set_sequence(&mut frame, 0x123);
+        assert_eq!(sequence(&frame), 0x123);
+        assert_eq!(frame[..SEQUENCE_AT], down()[..SEQUENCE_AT]);
+        assert_eq!(frame[HEADER..], down()[HEADER..]);
+    }
+
+    #[test]
+    fn the_start_of_a_session_can_be_set() {
+        let mut request = vec![0xd0; HEADER];
+        // TID 5, a window of 64, from 0x001 on.
+        request.extend([3, 0, 9, 0x16, 0x10, 0, 0, 0x10, 0x00]);
+        assert_eq!(session_request(&request), Some(5));
+        set_session_start(&mut request, 0xabc);
+        assert_eq!(request[HEADER..], [3, 0, 9, 0x16, 0x10, 0, 0, 0xc0, 0xab]);
+        assert_eq!(session_request(&request[..HEADER + 8]), None);
+        assert_eq!(session_request(&down()), None);
     }
 
     #[test]

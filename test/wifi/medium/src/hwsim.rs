@@ -26,6 +26,7 @@ const ATTR_TX_INFO: u16 = 7;
 const ATTR_COOKIE: u16 = 8;
 const ATTR_FREQ: u16 = 19;
 
+const TX_CTL_NO_ACK: u32 = 1 << 1;
 const TX_STAT_ACK: u32 = 1 << 2;
 
 /// How many rates the kernel proposes for a frame, each with a number of attempts.
@@ -55,6 +56,18 @@ fn radio(address: &[u8]) -> Option<Radio> {
         [0x02 | 0x42, 0, 0, high, low, 0] => Some(u16::from_be_bytes([*high, *low]).into()),
         _ => None,
     }
+}
+
+/// What its sender learns of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// It was acknowledged.
+    Arrived,
+    /// It was given up.
+    Lost,
+    /// It never reached the air. mac80211 counts it as neither, and whoever asked for its
+    /// status learns that nobody acknowledged it, as of one that its own queue drops.
+    Dropped,
 }
 
 /// A frame that a radio sends.
@@ -149,13 +162,19 @@ impl Radios {
     }
 
     /// The sender learns what became of its frame, after so many attempts.
-    pub fn tell(&self, frame: &Frame, acknowledged: bool, attempts: u8) -> Result<()> {
+    pub fn tell(&self, frame: &Frame, told: Told, attempts: u8) -> Result<()> {
         let mut rates = [0; 2 * RATES];
         for (index, rate) in rates.chunks_exact_mut(2).enumerate() {
-            let (which, count) = if index == 0 { (frame.rate, attempts) } else { (NO_RATE, 0) };
+            let used = index == 0 && attempts > 0;
+            let (which, count) = if used { (frame.rate, attempts) } else { (NO_RATE, 0) };
             rate.copy_from_slice(&[which.cast_unsigned(), count]);
         }
-        let flags = frame.flags | if acknowledged { TX_STAT_ACK } else { 0 };
+        let flags = frame.flags
+            | match told {
+                Told::Arrived => TX_STAT_ACK,
+                Told::Lost => 0,
+                Told::Dropped => TX_CTL_NO_ACK,
+            };
         let message = Message::new(self.family, CMD_TX_INFO_FRAME, false)
             .with(ATTR_ADDR_TRANSMITTER, &address(frame.from))
             .with_u32(ATTR_FLAGS, flags)

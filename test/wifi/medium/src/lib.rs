@@ -7,3 +7,4 @@ pub mod genl;
 pub mod hwsim;
 pub mod log;
 pub mod medium;
+pub mod txq;

@@ -8,10 +8,10 @@ use std::path::Path;
 
 use linkem::frame::{View, hash};
 use pemi_air::Nanos;
-use pemi_air::channel::{Fate, Kind};
 
 use crate::frame80211;
-use crate::hwsim::{Frame, Radio};
+use crate::hwsim::Radio;
+use crate::medium::Sent;
 
 const HEADER: &str =
     "us,dir,proto,sport,dport,len,head,hash,fate,out_us,from,to,tid,seq,attempts,bytes";
@@ -23,15 +23,24 @@ pub struct Log {
     rows: Vec<Row>,
 }
 
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It arrived, then.
+    Arrived(Nanos),
+    /// No attempt was left.
+    Lost,
+    /// It was dropped from the queue in front of the air.
+    Queue,
+}
+
 struct Row {
     entered: Nanos,
-    /// When it arrived; none: no attempt was left.
-    arrived: Option<Nanos>,
+    end: End,
     attempts: u32,
     from: Radio,
     to: Radio,
     tid: u8,
-    sequence: u16,
     frame: Vec<u8>,
 }
 
@@ -42,20 +51,11 @@ impl Log {
     }
 
     /// Notes a data frame with one receiver; all else is upkeep of the network.
-    pub fn note(&mut self, fate: Fate<Frame>) {
-        let (Some(to), Kind::Data { tid, sequence }) = (fate.frame.to, fate.frame.kind) else {
-            return;
-        };
-        self.rows.push(Row {
-            entered: fate.entered,
-            arrived: fate.delivered.then_some(fate.at),
-            attempts: fate.attempts,
-            from: fate.frame.from.index(),
-            to: to.index(),
-            tid,
-            sequence,
-            frame: fate.frame.handle.bytes,
-        });
+    pub fn note(&mut self, sent: Sent, end: End, attempts: u32) {
+        let Sent { frame, entered, .. } = sent;
+        let (Some(to), Some(tid)) = (frame.to, frame80211::tid(&frame.bytes)) else { return };
+        let (from, frame) = (frame.from, frame.bytes);
+        self.rows.push(Row { entered, end, attempts, from, to, tid, frame });
     }
 
     /// Writes the rows.
@@ -79,14 +79,16 @@ impl Row {
         let (source, destination) = view.ports;
         write!(file, ",{dir},{},{source},{destination},{},", view.protocol, view.length)?;
         write!(file, ",{:016x},", hash(view.payload))?;
-        match self.arrived {
-            Some(at) => {
+        match self.end {
+            End::Arrived(at) => {
                 write!(file, "ok,")?;
                 write_us(file, at)?;
             }
-            None => write!(file, "lost,")?,
+            End::Lost => write!(file, "lost,")?,
+            End::Queue => write!(file, "queue,")?,
         }
-        let Row { from, to, tid, sequence, attempts, frame, .. } = self;
+        let Row { from, to, tid, attempts, frame, .. } = self;
+        let sequence = frame80211::sequence(frame);
         writeln!(file, ",{from},{to},{tid},{sequence},{attempts},{}", frame.len())
     }
 }

@@ -108,6 +108,7 @@ fn number_and_time(packet: &[u8]) -> Option<(u64, u64)> {
 
 fn reflect(options: &Options) -> Result<()> {
     let socket = UdpSocket::bind(&options.at)?;
+    println!("{}", json!({"listening": options.at}));
     let mut packet = [0; 2048];
     loop {
         let (length, from) = socket.recv_from(&mut packet)?;
