@@ -323,7 +323,7 @@ fn air<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Air>, D::Err
     }
     match Given::deserialize(deserializer)? {
         Given::Name(name) => Air::preset(&name).map(Some).map_err(serde::de::Error::custom),
-        Given::Settings(settings) => Ok(Some(settings)),
+        Given::Settings(settings) => settings.checked().map(Some).map_err(serde::de::Error::custom),
     }
 }
 

@@ -7,12 +7,16 @@ import dataclasses
 import re
 from dataclasses import dataclass
 
+from . import radio
 from .traces import Traces
 
 PRESETS: dict[str, dict[str, object]] = {
     # A passenger's Wi-Fi and the train's cellular uplink, as in the PEMI paper.
     "train": {"loss1": 1.0, "delay1": 1.0, "bw1": 100.0, "delay2": 25.0, "bw2": 10.0},
 }
+
+# What `--wifi` stands for.
+_OF_LINK_1 = ("loss1", "loss1ge", "delay1", "bw1", "jitter1", "queue1")
 
 # tbf: a token bucket filled at the link's rate is droptail at that rate.
 QDISCS = ("droptail", "tbf", "codel", "fq_codel", "red", "cake", "none")
@@ -114,6 +118,7 @@ class Scenario:
             raise ScenarioError("--wifi brings its own losses and delays of link 1")
         if self.trace1 is not None:
             raise ScenarioError("--wifi and --trace1 are both link 1")
+        radio.check(self.wifi1)
 
     @classmethod
     def from_preset(
@@ -136,6 +141,12 @@ class Scenario:
             given |= recorded | {option: traces}
         values = dict(PRESETS.get(name or "", {}))
         if given.get("wifi1") is not None:
+            for key in _OF_LINK_1:
+                if key in given:
+                    option = f"--{key}"
+                    raise ScenarioError(
+                        f"{option} and --wifi both say what link 1 is like; leave out {option}"
+                    )
             # The radio replaces what the preset says of link 1.
             values = {key: value for key, value in values.items() if not key.endswith("1")}
         return cls(**{**values, **given, "preset": name})
@@ -199,6 +210,7 @@ class Scenario:
         """For the result file."""
         names = (field.name for field in dataclasses.fields(self))
         values = {name: getattr(self, name) for name in names}
+        values["wifi1"] = self.wifi1 and radio.to_json(self.wifi1)
         return values | {
             name: values[name] and values[name].to_json() for name in ("trace1", "mm_config")
         }

@@ -400,3 +400,30 @@ fn parameters(habit: &Habit, source: &[u8]) -> Vec<u8> {
     out.extend_from_slice(source);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A packet with a PING, whose number is shortened to a byte.
+    fn ping(number: u64) -> Datagram {
+        let mut bytes = vec![0x40, 0, 0, 0, 0, 0, 0, 0, 0, number as u8, 0x01];
+        bytes.extend_from_slice(&[0; TAG_LEN - size_of::<u64>()]);
+        bytes.extend_from_slice(&number.to_be_bytes());
+        Datagram { bytes: Bytes::from(bytes), ecn: Ecn::NotEct }
+    }
+
+    #[test]
+    fn a_copy_that_comes_very_late_is_no_other_packet() {
+        let app = App::Download { bytes: 1 };
+        let mut client = Client::new(ClientKind::QuicGo, app, 1).unwrap();
+        client.phase = Phase::Connected;
+        for number in 0..300 {
+            client.receive(number * MS, &ping(number));
+        }
+        assert_eq!(client.spaces[Level::Data as usize].expected(), 300);
+        // 90 is short for 346 by now.
+        client.receive(301 * MS, &ping(90));
+        assert_eq!(client.spaces[Level::Data as usize].expected(), 300);
+    }
+}
