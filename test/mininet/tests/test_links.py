@@ -43,7 +43,9 @@ def test_a_radio_leaves_nothing_of_link_1_to_be_said(name):
     value = "64KiB" if name == "queue1" else 5
     with pytest.raises(ScenarioError, match=f"leave out --{name}"):
         Scenario.from_preset(None, wifi1="poor", **{name: value})
-    assert Scenario.from_preset("train", wifi1="poor", bw2=5, delay2=5).wifi1 == "poor"
+    scenario = Scenario.from_preset("train", wifi1="poor", bw2=5, delay2=5)
+    assert scenario.to_json()[name] is None
+    assert scenario.to_json()["bw2"] == 5
 
 
 def test_a_radio_is_a_preset_or_a_file(tmp_path):

@@ -130,6 +130,13 @@ class Scenario:
     ) -> Scenario:
         """The preset's values, with those that were given by hand on top, or those of
         the traces."""
+        if given.get("wifi1") is not None:
+            others = [] if trace1 is None else ["trace1"]
+            others += [name for name in _OF_LINK_1 if name in given]
+            if others:
+                raise ScenarioError(
+                    f"--{others[0]} and --wifi both say what link 1 is like; leave out --{others[0]}"
+                )
         for link, option, traces in ((1, "trace1", trace1), (2, "mm_config", mm_config)):
             if traces is None:
                 continue
@@ -141,12 +148,6 @@ class Scenario:
             given |= recorded | {option: traces}
         values = dict(PRESETS.get(name or "", {}))
         if given.get("wifi1") is not None:
-            for key in _OF_LINK_1:
-                if key in given:
-                    option = f"--{key}"
-                    raise ScenarioError(
-                        f"{option} and --wifi both say what link 1 is like; leave out {option}"
-                    )
             # The radio replaces what the preset says of link 1.
             values = {key: value for key, value in values.items() if not key.endswith("1")}
         return cls(**{**values, **given, "preset": name})
@@ -210,7 +211,9 @@ class Scenario:
         """For the result file."""
         names = (field.name for field in dataclasses.fields(self))
         values = {name: getattr(self, name) for name in names}
-        values["wifi1"] = self.wifi1 and radio.to_json(self.wifi1)
+        if self.wifi1 is not None:
+            # What the radio stands for is not what these say.
+            values |= dict.fromkeys(_OF_LINK_1) | {"wifi1": radio.to_json(self.wifi1)}
         return values | {
             name: values[name] and values[name].to_json() for name in ("trace1", "mm_config")
         }
