@@ -134,8 +134,9 @@ class Scenario:
             others = [] if trace1 is None else ["trace1"]
             others += [name for name in _OF_LINK_1 if name in given]
             if others:
+                other = f"--{others[0]}"
                 raise ScenarioError(
-                    f"--{others[0]} and --wifi both say what link 1 is like; leave out --{others[0]}"
+                    f"{other} and --wifi both say what link 1 is like; leave out {other}"
                 )
         for link, option, traces in ((1, "trace1", trace1), (2, "mm_config", mm_config)):
             if traces is None:
