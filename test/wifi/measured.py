@@ -13,11 +13,16 @@ from pathlib import Path
 import bed
 from bed import options, presets, series, setups
 from testbed import program
+from testbed.loads.apps import App
 from testbed.measure import result
 
 _FILE = bed.ROOT / "test/wifi/measured.json"
 # 8 Mbit/s in bursts, as a sender that is paced by its WAN's queue.
 _RATE, _BURST, _SECONDS = 800, 8, 10
+# Where that is more than the air carries, the sender's socket would decide the delay.
+_RATES = {"far": 300}
+# One move in 4 s: enough of them to tell what they are like.
+_LONGER = {"roam": 60}
 _SEED = 1
 
 
@@ -32,19 +37,27 @@ def main() -> int:
 
 
 def _measure(asked: argparse.Namespace) -> int:
-    stream = setups.probe(_SECONDS, _RATE, _BURST)
     # Each in a guest of its own, so that none depends on what else is measured.
     parts = [
-        [setups.Setup(options.lab(preset, "6.1", "open", {}), preset, stream, "off", _SEED)]
-        for preset in presets.read().values()
+        [setups.Setup(options.lab(preset, "6.1", "open", {}), preset, _stream(name), "off", _SEED)]
+        for name, preset in presets.read().items()
     ]
     boots = series.carry_out(parts, jobs=asked.jobs, cache=bed.ROOT / "out/wifi/runs")
     found = [
-        {"preset": run["preset"], "seed": run["seed"], "seconds": _SECONDS} | run["metrics"]
+        {"preset": run["preset"], "seed": run["seed"], "seconds": _seconds(run["preset"])}
+        | run["metrics"]
         for (run,) in boots
     ]
     result.write_json(asked.out, found)
     return 0
+
+
+def _stream(name: str) -> App:
+    return setups.probe(_seconds(name), _RATES.get(name, _RATE), _BURST)
+
+
+def _seconds(name: str) -> int:
+    return _LONGER.get(name, _SECONDS)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ const BURST: u32 = 8;
 /// Between two packets of a burst: what a router of 500 MIPS takes for one, 37,000
 /// instructions.
 const SPACING: Nanos = 75_000;
-/// Between two bursts: 800 packets a second.
-const GAP: Nanos = 10 * MS;
+/// Packets a second, as `test/wifi/measured.py` sends them where the air carries so many.
+pub const RATE: u32 = 800;
 /// Packets that arrive closer than this are a clump.
 const CLUMP: Nanos = MS / 2;
 
@@ -27,6 +27,8 @@ pub struct Probe {
     pub preset: String,
     /// The seed of the air.
     pub seed: u64,
+    /// How long packets set out.
+    pub seconds: u32,
     /// Packets that set out.
     pub sent: u64,
     /// Those that never arrived.
@@ -57,13 +59,27 @@ pub struct Clumps {
     pub max: u64,
 }
 
-/// Sends packets to a client for so many seconds.
-pub fn run(preset: &str, settings: &Settings, seed: u64, seconds: u32) -> Probe {
+impl Probe {
+    /// Packets a second.
+    pub fn rate(&self) -> u32 {
+        (self.sent / u64::from(self.seconds.max(1))) as u32
+    }
+
+    /// How many packets were lost in a row, on average; 0: none was.
+    pub fn mean_run(&self) -> f64 {
+        let runs: u64 = self.runs.iter().sum();
+        if runs > 0 { self.lost as f64 / runs as f64 } else { 0.0 }
+    }
+}
+
+/// Sends so many packets a second to a client for so many seconds.
+pub fn run(preset: &str, settings: &Settings, seed: u64, seconds: u32, rate: u32) -> Probe {
     let mut hop = Hop::new(settings, 1, seed, 0);
-    let sent = seconds * BURST * (1_000 * MS / GAP) as u32;
+    let sent = seconds * rate;
+    let gap = Nanos::from(BURST) * 1_000 * MS / Nanos::from(rate);
     let sets_out = |number: u32| {
         let (burst, place) = (Nanos::from(number / BURST), Nanos::from(number % BURST));
-        200 * MS + burst * GAP + place * SPACING
+        200 * MS + burst * gap + place * SPACING
     };
     let mut arrivals: Vec<Option<Nanos>> = vec![None; sent as usize];
     for number in 0..sent {
@@ -83,6 +99,7 @@ pub fn run(preset: &str, settings: &Settings, seed: u64, seconds: u32) -> Probe 
     Probe {
         preset: preset.to_owned(),
         seed,
+        seconds,
         sent: u64::from(sent),
         lost: u64::from(sent) - delays.len() as u64,
         runs: runs(&arrivals),
@@ -126,13 +143,14 @@ mod tests {
     #[test]
     fn adds_up() {
         let settings = Settings::preset("poor").unwrap();
-        let probe = run("poor", &settings, 1, 20);
-        assert_eq!(probe.sent, 16_000);
+        let probe = run("poor", &settings, 1, 20, RATE);
+        assert_eq!((probe.sent, probe.rate()), (16_000, RATE));
         let in_runs = probe.runs.iter().zip(1..).map(|(count, length)| count * length);
         assert_eq!(in_runs.sum::<u64>(), probe.lost);
+        assert!(probe.mean_run() >= 1.0 && probe.mean_run() <= probe.runs.len() as f64);
         let Delays { p50, p90, p99, max } = probe.delay_ms;
         assert!(p50 <= p90 && p90 <= p99 && p99 <= max);
-        assert_eq!(probe, run("poor", &settings, 1, 20));
+        assert_eq!(probe, run("poor", &settings, 1, 20, RATE));
     }
 
     #[test]

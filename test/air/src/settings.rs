@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The parameters of a channel and of who uses it, and their presets.
 
+mod check;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -192,9 +194,14 @@ impl Settings {
         self
     }
 
+    /// These, if they make sense; the error names what does not and what would.
+    pub fn checked(self) -> Result<Settings, String> {
+        check::check(&self).map(|()| self)
+    }
+
     /// Settings from a file's text, in the form of one preset.
     pub fn parse(text: &str) -> Result<Settings, String> {
-        toml::from_str(text).map_err(|error| error.to_string())
+        toml::from_str::<Settings>(text).map_err(|error| error.to_string())?.checked()
     }
 }
 

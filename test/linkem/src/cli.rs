@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use lexopt::{Arg, Parser, ValueExt};
 use pemi_air::settings::Settings as Air;
 
@@ -214,7 +214,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
     let mut own = [Given::default(), Given::default()];
     let mut wifi = None;
     let mut wifi_lossless = false;
-    let mut described = false;
+    let mut described = None;
     let mut interfaces = Vec::new();
     let mut seed = 1;
     let mut lossy_all = false;
@@ -261,11 +261,13 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
                 if !given.set(bare, value).with_context(|| format!("--{name}"))? {
                     bail!("unknown option --{name}");
                 }
-                described = true;
+                described = Some(name.to_owned());
             }
         }
     }
-    ensure!(wifi.is_none() || !described, "--wifi describes the whole link: nothing else may");
+    if let (Some(_), Some(other)) = (&wifi, described) {
+        bail!("--wifi describes the whole link: leave out --{other}");
+    }
     if wifi_lossless {
         wifi = Some(wifi.context("--wifi-lossless needs --wifi")?.without_loss());
     }
@@ -313,6 +315,18 @@ mod tests {
         let options = run("--wifi poor --wifi-lossless --seed 3 a b").unwrap();
         assert!(options.wifi.is_some_and(|wifi| wifi.radio.attempts > 1_000));
         assert!(run("a b").unwrap().wifi.is_none());
+    }
+
+    #[test]
+    fn a_channel_may_be_a_file_like_a_preset() {
+        let air = Scratch::new("air", "link.errors.good = 0.25\n");
+        let options = run(&(air.option("wifi") + "a b")).unwrap();
+        assert!(options.wifi.is_some_and(|wifi| wifi.link.errors.good == 0.25));
+        let air = Scratch::new("endless", "link.errors.good = 25\n");
+        let error = format!("{:#}", run(&(air.option("wifi") + "a b")).unwrap_err());
+        for part in ["--wifi", "endless", "link.errors.good", "from 0 to 1"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]
@@ -409,7 +423,7 @@ mod tests {
             ("--delay-trace-ab /nonexistent a b", "/nonexistent"),
             ("--cellreplay-offset /nonexistent a b", "/nonexistent"),
             ("--wifi perfect a b", "poor-no-bar"),
-            ("--wifi poor --delay-ab 5 a b", "whole link"),
+            ("--wifi poor --delay-ab 5 a b", "leave out --delay-ab"),
             ("--wifi-lossless a b", "needs --wifi"),
         ] {
             let error = format!("{:#}", run(arguments).unwrap_err());

@@ -40,6 +40,18 @@ impl DelayTrace {
         self.start = start;
     }
 
+    /// The same trace, with the line of this moment as its first.
+    pub fn begun_at(mut self, moment: Nanos) -> DelayTrace {
+        let line = (moment / INTERVAL) % self.delays.len() as u64;
+        self.delays.rotate_left(line as usize);
+        self
+    }
+
+    /// How long a round is.
+    pub fn round(&self) -> Nanos {
+        self.delays.len() as u64 * INTERVAL
+    }
+
     /// The delay of a packet that sets out at `now`.
     pub fn at(&self, now: Nanos) -> Nanos {
         let interval = now.saturating_sub(self.start) / INTERVAL;
@@ -60,6 +72,13 @@ mod tests {
         assert_eq!([us(120), us(130), us(100_110)], [20_000, 35_500, 35_500]);
         // A packet stamped before the program was ready.
         assert_eq!(us(99), 20_000);
+    }
+
+    #[test]
+    fn begins_at_any_line() {
+        let trace = DelayTrace::parse("1\n2\n3\n").unwrap().begun_at(50 * MS);
+        assert_eq!([0, 10, 20, 30].map(|ms| trace.at(ms * MS) / MS), [3, 1, 2, 3]);
+        assert_eq!(trace.round(), 30 * MS);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Trace {
     /// When the current round began.
     base: Nanos,
     next: usize,
+    /// How long a round is.
+    round: Nanos,
 }
 
 impl Trace {
@@ -61,8 +63,20 @@ impl Trace {
         match offsets.last() {
             None => Err("the trace is empty".into()),
             Some(0) => Err("the last time must be greater than 0".into()),
-            Some(_) => Ok(Trace { offsets, bytes, base: 0, next: 0 }),
+            Some(&round) => Ok(Trace { offsets, bytes, base: 0, next: 0, round }),
         }
+    }
+
+    /// The same trace, with this moment of its round as its beginning.
+    pub fn begun_at(mut self, moment: Nanos) -> Trace {
+        let moment = moment % self.round;
+        let first = self.offsets.partition_point(|offset| *offset <= moment);
+        self.offsets.rotate_left(first);
+        let passed = self.offsets.len() - first;
+        for (index, offset) in self.offsets.iter_mut().enumerate() {
+            *offset = if index < passed { *offset - moment } else { *offset + self.round - moment };
+        }
+        self
     }
 
     /// Bytes of an opportunity, without link header.
@@ -116,7 +130,7 @@ impl Trace {
 
     /// How long a round is.
     pub fn round(&self) -> Nanos {
-        self.offsets[self.offsets.len() - 1]
+        self.round
     }
 }
 
@@ -149,6 +163,24 @@ mod tests {
             skipped.skip(now * MS);
             assert_eq!(skipped.peek(), consumed.peek(), "at {now} ms");
         }
+    }
+
+    #[test]
+    fn begins_anywhere_in_its_round() {
+        let trace = || Trace::parse("0\n3\n3\n10\n", OPPORTUNITY_BYTES).unwrap();
+        let times = |mut trace: Trace| -> Vec<_> {
+            let next = |_| {
+                let time = trace.peek() / MS;
+                trace.consume();
+                time
+            };
+            (0..9).map(next).collect()
+        };
+        assert_eq!(times(trace().begun_at(2 * MS)), [1, 1, 8, 8, 11, 11, 18, 18, 21]);
+        assert_eq!(times(trace().begun_at(3 * MS)), [7, 7, 10, 10, 17, 17, 20, 20, 27]);
+        assert_eq!(times(trace().begun_at(13 * MS)), times(trace().begun_at(3 * MS)));
+        // A moment that is over at the beginning comes at the end of the round.
+        assert_eq!(times(trace().begun_at(0)), [3, 3, 10, 10, 13, 13, 20, 20, 23]);
     }
 
     #[test]

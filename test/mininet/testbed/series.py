@@ -47,6 +47,8 @@ def describe(setup: Setup) -> str:
         loss = "bursty loss"
     if setup.scenario.wifi1 is not None:
         loss = f"radio {setup.scenario.wifi1}"
+        if setup.scenario.wifi1_lossless:
+            loss += " without its losses"
     if setup.scenario.trace1 is not None:
         loss += f" on {setup.scenario.trace1.name}"
     beside = "".join(f" beside {app.stack}" for app in setup.beside)

@@ -48,7 +48,16 @@ class Setup:
         """For people and for a directory of logs."""
         what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
         what = "-beside-".join([f"{what}-{self.app.stack}", *(app.stack for app in self.beside)])
-        return f"{what}-{self.assist.name}-loss{self.scenario.loss1:g}-seed{self.seed}"
+        return f"{what}-{self.assist.name}-{self._hop}-seed{self.seed}"
+
+    @property
+    def _hop(self) -> str:
+        """Which losses there are, so that a run with and one without them have two names."""
+        scenario = self.scenario
+        if scenario.wifi1 is not None:
+            lossless = "-lossless" if scenario.wifi1_lossless else ""
+            return f"wifi-{Path(scenario.wifi1).stem}{lossless}"
+        return "bursts" if scenario.loss1ge is not None else f"loss{scenario.loss1:g}"
 
     def needed(self) -> list[Path]:
         """The programs that take part."""

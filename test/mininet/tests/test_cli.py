@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
-from testbed import cli
+from testbed import cli, series
 from testbed.loads.apps import Place
 
 
@@ -90,6 +90,15 @@ def test_the_daemon_may_come_back():
 def test_a_radio_by_its_preset():
     (setup,) = cli.parse(["--preset", "train", "--wifi", "poor-no-bar", "rtc"]).setups
     assert (setup.scenario.wifi1, setup.scenario.loss1) == ("poor-no-bar", 0)
+
+
+@pytest.mark.parametrize(
+    "hop", [["--loss1", "1"], ["--loss1ge", "1", "10", "100", "0"], ["--wifi", "poor"]]
+)
+def test_a_run_without_the_losses_has_a_name_and_words_of_its_own(hop):
+    setups = cli.parse([*hop, "--off", "--lossless", "goodput"]).setups
+    assert len({setup.name for setup in setups}) == len(setups) == 2
+    assert len({series.describe(setup) for setup in setups}) == 2
 
 
 def test_bursty_loss():

@@ -171,13 +171,17 @@ def test_delays_of_a_checkout_leave_the_rate_to_others(tmp_path):
     folder = "20250210_gh712_peak_jitter"
     roc(tmp_path, log([3, 9, 4]), f"{folder}/05--2ghz/roc_recv.csv.xz")
     roc(tmp_path, log([3, 8, 3]))
+    roc(tmp_path, log([3, 8, 3]), "20241230_gh674_clock_offset/03--ethernet--no_load.csv.xz")
     made = convert.convert("roc", tmp_path, tmp_path / "out")
     assert [path.stem for path in made] == [
         "roc-20241230-gh674-clock-offset-01-some-wifi",
+        "roc-20241230-gh674-clock-offset-03-ethernet-no-load",
         "roc-20250210-gh712-peak-jitter-05-2ghz-roc-recv",
     ]
-    assert "none is stated" in tomllib.loads(made[0].read_text())["licence"]
-    read = traces.read(made[1])
+    wifi, ethernet, _ = (tomllib.loads(path.read_text()) for path in made)
+    assert "none is stated" in wifi["licence"]
+    assert (wifi["title"][:6], ethernet["title"][:9]) == ("Wi-Fi ", "Ethernet ")
+    read = traces.read(made[2])
     assert (read.down.mean_mbit, read.delay_ms) == (None, 1)
 
 

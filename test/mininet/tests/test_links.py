@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 import pytest
+from testbed.world import radio
 from testbed.world.links import linkem_options, netem_queue
 from testbed.world.scenario import QDISCS, Scenario, ScenarioError
 
@@ -35,6 +36,36 @@ def test_a_radio_replaces_everything_else_of_the_hop():
 def test_a_radio_has_its_own_losses_and_needs_linkem(other):
     with pytest.raises(ScenarioError, match="--wifi"):
         Scenario(wifi1="poor", **other)
+
+
+@pytest.mark.parametrize("name", ["loss1", "delay1", "bw1", "jitter1", "queue1"])
+def test_a_radio_leaves_nothing_of_link_1_to_be_said(name):
+    value = "64KiB" if name == "queue1" else 5
+    with pytest.raises(ScenarioError, match=f"leave out --{name}"):
+        Scenario.from_preset(None, wifi1="poor", **{name: value})
+    scenario = Scenario.from_preset("train", wifi1="poor", bw2=5, delay2=5)
+    assert scenario.to_json()[name] is None
+    assert scenario.to_json()["bw2"] == 5
+
+
+def test_a_radio_is_a_preset_or_a_file(tmp_path):
+    with pytest.raises(ValueError, match=r"--wifi perfect.*poor-no-bar"):
+        Scenario(wifi1="perfect")
+    air = tmp_path / "own.toml"
+    air.write_text("link.rate_mbit = 6.5\n")
+    scenario = Scenario(wifi1=str(air))
+    assert linkem_options(scenario.wifi, 1)[:2] == ["--wifi", str(air)]
+    before = scenario.to_json()["wifi1"]
+    air.write_text("link.rate_mbit = 13.0\n")
+    # Another file of this name is another hop.
+    assert scenario.to_json()["wifi1"] != before
+    assert Scenario(wifi1="poor").to_json()["wifi1"] == "poor"
+
+
+def test_the_presets_of_the_radio_are_those_of_the_air():
+    assert {"clean", "poor-no-bar", "crowded"} < set(radio.presets())
+    for name in radio.presets():
+        assert Scenario(wifi1=name).lossless().wifi1_lossless
 
 
 def test_wan_has_the_queue_discipline():

@@ -155,7 +155,7 @@ def test_what_is_wrong_is_said_in_one_line(text, part, tmp_path, no_foreign_trac
     assert part in line
 
 
-def test_rates_and_traces_exclude_each_other(tmp_path, no_foreign_traces):
+def test_rates_and_traces_exclude_each_other(tmp_path, no_foreign_traces, capsys):
     path = config(tmp_path, MAHIMAHI, d="1\n", u="1\n")
     for more in (["--bw2", "5"], ["--link", "netem"]):
         with pytest.raises(SystemExit):
@@ -163,6 +163,7 @@ def test_rates_and_traces_exclude_each_other(tmp_path, no_foreign_traces):
     for more in (["--bw1", "5"], ["--link", "netem"], ["--wifi", "poor"]):
         with pytest.raises(SystemExit):
             cli.parse(["--trace1", str(path), *more, "goodput"])
+    assert "leave out --trace1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["train", "lte-driving", "leo"])

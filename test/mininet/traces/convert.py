@@ -279,7 +279,9 @@ def commit(checkout: Path) -> str:
 def header(source: Source, origin: str, inside: str, kind: str, file: str) -> str:
     """The TOML file. A recording has one direction and serves for both: the air is shared."""
     # JSON's strings are TOML's.
-    title = json.dumps(f"Wi-Fi as recorded: {inside}", ensure_ascii=False)
+    # Some were made to compare with.
+    medium = "Ethernet" if "--ether" in inside else "Wi-Fi"
+    title = json.dumps(f"{medium} as recorded: {inside}", ensure_ascii=False)
     lines = [
         f"title = {title}",
         f"source = {json.dumps(f'{origin} {source.folder}/{inside}', ensure_ascii=False)}",

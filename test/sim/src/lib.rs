@@ -23,6 +23,7 @@ pub mod sweep;
 pub mod tcp;
 pub mod timeline;
 pub mod trace;
+pub mod trace_file;
 pub mod truth;
 pub mod tunables;
 pub mod world;

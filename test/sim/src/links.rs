@@ -9,6 +9,7 @@ use linkem::trace::{OPPORTUNITY_BYTES, Trace};
 use linkem::wifi;
 
 use crate::scenario::{LossModel, Qdisc, Wan, Wifi, ms};
+use crate::trace_file::{self, Way};
 
 /// Towards the clients and back, as the links have them.
 pub const DOWN: linkem::Direction = linkem::Direction::Ab;
@@ -62,21 +63,30 @@ pub fn wan<T>(wan: &Wan, path_ms: f64, seed: u64) -> anyhow::Result<[Pipe<T>; 2]
 }
 
 /// Towards the clients and towards the router.
-pub fn wifi<T>(wifi: &Wifi, clients: usize, seed: u64) -> Link<T> {
+pub fn wifi<T>(wifi: &Wifi, clients: usize, seed: u64) -> anyhow::Result<Link<T>> {
     if let Some(air) = &wifi.air {
-        return Link::Wifi(Box::new(wifi::Wifi::new(air, clients, seed, 0)));
+        anyhow::ensure!(
+            wifi.trace.is_none(),
+            "wifi.air and wifi.trace exclude each other: a radio channel has its own rate and delay"
+        );
+        return Ok(Link::Wifi(Box::new(wifi::Wifi::new(air, clients, seed, 0))));
     }
-    let settings = |loss| Settings {
-        rate: Rate::Constant(wifi.rate_mbit * 1e6),
-        light: None,
-        delay: Delay::Constant(ms(wifi.delay_ms)),
-        jitter: ms(wifi.delay_ms * wifi.jitter_percent / 100.0),
-        queue_bytes: wifi.queue_bytes,
-        discipline: discipline(wifi.qdisc),
-        loss: model(loss),
+    let traces = wifi.trace.as_deref().map(|name| trace_file::read(name, seed)).transpose()?;
+    let [down, up] = traces.map_or([None, None], |ways| ways.map(Some));
+    let settings = |way: Option<Way>, loss| {
+        let (rate, delay) = way.map_or((None, None), |way| (way.rate, way.delay));
+        Settings {
+            rate: rate.map_or(Rate::Constant(wifi.rate_mbit * 1e6), Rate::Trace),
+            light: None,
+            delay: delay.map_or(Delay::Constant(ms(wifi.delay_ms)), Delay::Trace),
+            jitter: ms(wifi.delay_ms * wifi.jitter_percent / 100.0),
+            queue_bytes: wifi.queue_bytes,
+            discipline: discipline(wifi.qdisc),
+            loss: model(loss),
+        }
     };
-    Link::Pipes(Box::new([
-        Pipe::new(settings(&wifi.loss_down), seed, DOWN, 0),
-        Pipe::new(settings(&wifi.loss_up), seed, UP, 0),
-    ]))
+    Ok(Link::Pipes(Box::new([
+        Pipe::new(settings(down, &wifi.loss_down), seed, DOWN, 0),
+        Pipe::new(settings(up, &wifi.loss_up), seed, UP, 0),
+    ])))
 }

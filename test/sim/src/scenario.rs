@@ -52,6 +52,11 @@ pub struct Wifi {
     /// a preset of `test/air`, or its settings.
     #[serde(deserialize_with = "air")]
     pub air: Option<Air>,
+    /// In place of the rate, the delay or both, what a trace has of them: a file as
+    /// `run.py --trace1` takes it, or the name of one of test/mininet/traces. Products of
+    /// rate and round trip still count with `delay_ms`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     /// Megabits per second.
     pub rate_mbit: f64,
     /// One way, ms.
@@ -80,6 +85,7 @@ impl Default for Wifi {
     fn default() -> Self {
         Wifi {
             air: None,
+            trace: None,
             rate_mbit: 100.0,
             delay_ms: 1.0,
             jitter_percent: 0.0,
@@ -317,7 +323,7 @@ fn air<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Air>, D::Err
     }
     match Given::deserialize(deserializer)? {
         Given::Name(name) => Air::preset(&name).map(Some).map_err(serde::de::Error::custom),
-        Given::Settings(settings) => Ok(Some(settings)),
+        Given::Settings(settings) => settings.checked().map(Some).map_err(serde::de::Error::custom),
     }
 }
 

@@ -19,7 +19,7 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
-/// Length of the authentication tag, zeros here.
+/// Length of the authentication tag: zeros, and at its end the whole packet number.
 pub const TAG_LEN: usize = 16;
 
 /// A message of the handshake (RFC 8446, section 4).
@@ -265,9 +265,9 @@ impl PacketKey for Plain {
     fn decrypt(&self, number: u64, _: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
         let len = payload.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
         // A packet whose shortened number was completed wrongly, as that of a copy
-        // that comes very late, does not decrypt. The models do not write this.
+        // that comes very late, does not decrypt.
         let tag = payload.last_chunk().copied().map_or(0, u64::from_be_bytes);
-        if tag != 0 && tag != number {
+        if tag != number {
             return Err(CryptoError);
         }
         payload.truncate(len);

@@ -154,7 +154,7 @@ impl World {
             lines,
             router: Router::new(config, seed, clients),
             wan: links::wan(&scenario.wan, path_ms, seed)?,
-            wifi: links::wifi(&scenario.wifi, stations.len(), seed),
+            wifi: links::wifi(&scenario.wifi, stations.len(), seed)?,
             stations,
             air: Air::new(&scenario.wifi, seed),
             recorded: [

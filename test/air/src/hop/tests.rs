@@ -136,8 +136,8 @@ fn a_sleeping_client_gets_everything_at_its_beacon() {
 #[test]
 fn a_move_loses_what_is_sent_meanwhile() {
     let probe = Probe::run("roam", 1, 24_000, 1, 1_250_000);
-    // 23 ms at 800 packets a second, each 4 s of 30.
-    assert!((15..30).contains(&probe.longest_loss()), "{}", probe.longest_loss());
+    // 35 ms at 800 packets a second, each 4 s of 30.
+    assert!((25..45).contains(&probe.longest_loss()), "{}", probe.longest_loss());
     assert!((50..400).contains(&probe.lost()), "{}", probe.lost());
 }
 

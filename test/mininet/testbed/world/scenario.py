@@ -7,12 +7,16 @@ import dataclasses
 import re
 from dataclasses import dataclass
 
+from . import radio
 from .traces import Traces
 
 PRESETS: dict[str, dict[str, object]] = {
     # A passenger's Wi-Fi and the train's cellular uplink, as in the PEMI paper.
     "train": {"loss1": 1.0, "delay1": 1.0, "bw1": 100.0, "delay2": 25.0, "bw2": 10.0},
 }
+
+# What `--wifi` stands for.
+_OF_LINK_1 = ("loss1", "loss1ge", "delay1", "bw1", "jitter1", "queue1")
 
 # tbf: a token bucket filled at the link's rate is droptail at that rate.
 QDISCS = ("droptail", "tbf", "codel", "fq_codel", "red", "cake", "none")
@@ -114,6 +118,7 @@ class Scenario:
             raise ScenarioError("--wifi brings its own losses and delays of link 1")
         if self.trace1 is not None:
             raise ScenarioError("--wifi and --trace1 are both link 1")
+        radio.check(self.wifi1)
 
     @classmethod
     def from_preset(
@@ -125,6 +130,14 @@ class Scenario:
     ) -> Scenario:
         """The preset's values, with those that were given by hand on top, or those of
         the traces."""
+        if given.get("wifi1") is not None:
+            others = [] if trace1 is None else ["trace1"]
+            others += [name for name in _OF_LINK_1 if name in given]
+            if others:
+                other = f"--{others[0]}"
+                raise ScenarioError(
+                    f"{other} and --wifi both say what link 1 is like; leave out {other}"
+                )
         for link, option, traces in ((1, "trace1", trace1), (2, "mm_config", mm_config)):
             if traces is None:
                 continue
@@ -199,6 +212,9 @@ class Scenario:
         """For the result file."""
         names = (field.name for field in dataclasses.fields(self))
         values = {name: getattr(self, name) for name in names}
+        if self.wifi1 is not None:
+            # What the radio stands for is not what these say.
+            values |= dict.fromkeys(_OF_LINK_1) | {"wifi1": radio.to_json(self.wifi1)}
         return values | {
             name: values[name] and values[name].to_json() for name in ("trace1", "mm_config")
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, radio};
+use super::{Bar, Case, radio, traced};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -27,6 +27,7 @@ pub fn cases() -> Vec<Case> {
         calls(),
         uploads(),
         radio::cases(),
+        traced::cases(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -47,7 +48,7 @@ pub(super) const ROOMY: f64 = 4.0;
 /// A queue that nothing here overflows.
 const ENDLESS: f64 = 100.0;
 
-fn percent(loss: f64) -> LossModel {
+pub(super) fn percent(loss: f64) -> LossModel {
     if loss > 0.0 { LossModel::Percent(loss) } else { LossModel::None }
 }
 

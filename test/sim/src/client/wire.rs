@@ -65,6 +65,8 @@ pub struct Packet<'a> {
     pub number_len: usize,
     /// Its frames.
     pub frames: &'a [u8],
+    /// The whole number by the end of its authentication tag ([`crate::session`]).
+    pub authentic: u64,
 }
 
 /// The packets of a datagram whose connection IDs are 8 bytes long.
@@ -103,8 +105,9 @@ fn packet<'a>(reader: &mut Reader<'a>, tag_len: usize) -> Option<Packet<'a>> {
     };
     let mut body = Reader(body);
     let number = body.take(number_len)?.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+    let authentic = body.0.last_chunk().copied().map_or(0, u64::from_be_bytes);
     let frames = body.0.get(..body.0.len().checked_sub(tag_len)?)?;
-    Some(Packet { level, source, number, number_len, frames })
+    Some(Packet { level, source, number, number_len, frames, authentic })
 }
 
 /// The whole packet number (RFC 9000, appendix A.3).
