@@ -50,12 +50,20 @@ pub enum Rule {
     Guard,
     /// Needless copies have to be earned ([`crate::repair::budget`]).
     Budget,
+    /// Attempts in vain put off the next one ([`crate::measure::doubt`]).
+    Doubt,
+    /// Only what cannot be chance proves a repair ([`crate::repair::proof`]).
+    Proof,
+    /// After a stall a gap is where the replies stopped ([`crate::infer::stall`]).
+    Stall,
+    /// Where replies keep no time no gap has a place ([`crate::measure::rtt`]).
+    Blur,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 20] = [
+    pub const ALL: [(Rule, &'static str); 24] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -76,6 +84,10 @@ impl Rule {
         (Rule::Probe, "probe"),
         (Rule::Guard, "guard"),
         (Rule::Budget, "budget"),
+        (Rule::Doubt, "doubt"),
+        (Rule::Proof, "proof"),
+        (Rule::Stall, "stall"),
+        (Rule::Blur, "blur"),
     ];
 }
 

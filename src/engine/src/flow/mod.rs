@@ -18,6 +18,7 @@ use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
 use crate::infer::rhythm::Rhythm;
 use crate::infer::sizes::Sizes;
+use crate::infer::stall::Stall;
 use crate::measure::guard::Guard;
 use crate::measure::hop::HopState;
 use crate::measure::rtt::LocalRtt;
@@ -83,6 +84,7 @@ pub(crate) struct Flow {
     rtt: LocalRtt,
     rhythm: Rhythm,
     sizes: Sizes,
+    stall: Stall,
     gaps: Gaps,
     conceal: Conceal,
     governor: Governor,
@@ -130,6 +132,7 @@ impl Flow {
             rtt: LocalRtt::new(tunables),
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
+            stall: Stall::new(),
             gaps: Gaps::new(),
             conceal: Conceal::new(tunables),
             governor: Governor::new(tunables),
@@ -305,7 +308,8 @@ impl Flow {
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
             return;
         };
-        if self.start.on_data(now, id, long, self.rtt.get()) && cx.config.has(Rule::FirstFlight) {
+        let twice = self.start.on_data(now, id, long, self.rtt.get()) && !cx.hop.slow(now);
+        if twice && cx.config.has(Rule::FirstFlight) {
             self.copy(cx, id);
         }
         if self.start.is_over() && self.rtt.known() {
@@ -409,7 +413,8 @@ impl Flow {
         };
         let Some(id) = self.trail.newest(cx.cache) else { return };
         let unwanted = self.rhythm.decimating() || self.guard.own_queue() || !self.trusted();
-        if unwanted || !cx.config.has(Rule::Tail) {
+        let doubted = cx.config.has(Rule::Doubt) && cx.hop.doubt.forbids(cx.now);
+        if unwanted || doubted || !cx.config.has(Rule::Tail) {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);

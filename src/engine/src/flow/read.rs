@@ -8,6 +8,7 @@ use crate::infer::aim::Reply;
 use crate::infer::rhythm::Beat;
 use crate::infer::sign::SignKind;
 use crate::infer::sizes::{Facts, Reading};
+use crate::infer::stall::Moment;
 use crate::measure::margin::Margin;
 use crate::rules::Rule;
 use crate::time::{Nanos, Time, US};
@@ -29,6 +30,12 @@ enum Veto {
     SwitchedOff,
     /// The hop itself is congested, and the sender has to hear of that.
     Congestion,
+    /// Replies keep no time, so the gap has no place.
+    Blur,
+    /// It came in the clump that ended a stall, and another one did before.
+    Stall,
+    /// Attempts for this client were in vain, and it is too early for another one.
+    Doubt,
     /// Hardly any gap has closed for long.
     Hopeless,
     /// So many gaps stay open that a queue must be overflowing before the router.
@@ -40,8 +47,16 @@ enum Veto {
 impl Veto {
     /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
     /// it counts the signs that come as far as to it.
-    const ORDER: [Veto; 5] =
-        [Veto::SwitchedOff, Veto::Congestion, Veto::Hopeless, Veto::Storm, Veto::NoRoom];
+    const ORDER: [Veto; 8] = [
+        Veto::SwitchedOff,
+        Veto::Congestion,
+        Veto::Blur,
+        Veto::Stall,
+        Veto::Doubt,
+        Veto::Hopeless,
+        Veto::Storm,
+        Veto::NoRoom,
+    ];
 }
 
 impl Flow {
@@ -108,6 +123,7 @@ impl Flow {
 
     /// What a reply says, with everything that bears on it.
     fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> (Reading, Beat) {
+        self.look_for_stall(cx, previous);
         let from_copy = self.gaps.nearest_reply(cx.now, self.rtt.get(), self.rhythm.batch_wait());
         let beat = self.beat(cx, size, previous, from_copy);
         let offset = self.follow(cx, &beat);
@@ -120,6 +136,19 @@ impl Flow {
         let Reading::NewGap(sign) = reading else { return (reading, beat) };
         let veto = Veto::ORDER.into_iter().find(|veto| self.forbids(cx, *veto, sign.kind));
         (veto.map_or(reading, |veto| self.vetoed(cx, veto, size)), beat)
+    }
+
+    fn look_for_stall(&mut self, cx: &mut Context<'_>, previous: Option<Time>) {
+        let Some(previous) = previous.filter(|_| cx.config.has(Rule::Stall)) else { return };
+        let rtt = self.rtt.get();
+        let moment = Moment {
+            now: cx.now,
+            previous,
+            rtt,
+            usual: self.rhythm.usual_count(),
+            echo: rtt + self.rtt.within(Margin::Overdue).min(rtt),
+        };
+        self.stall.replied(&moment, &mut self.trail, cx.cache);
     }
 
     /// What the reply's rhythm says. `from_copy` is how far it is from when the reply to the nearest
@@ -197,6 +226,9 @@ impl Flow {
         match veto {
             Veto::SwitchedOff => !on(kind.rule()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
+            Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
+            Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),
+            Veto::Doubt => on(Rule::Doubt) && cx.hop.doubt.forbids(cx.now),
             Veto::Hopeless => on(Rule::Hope) && self.governor.lets_pass(),
             Veto::Storm => on(Rule::Overflow) && self.storm_begins(),
             Veto::NoRoom => self.gaps.is_full(),
@@ -208,7 +240,9 @@ impl Flow {
         match veto {
             Veto::SwitchedOff => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
-            Veto::Hopeless => cx.stats.losses_upstream += 1,
+            Veto::Blur | Veto::Stall | Veto::Doubt | Veto::Hopeless => {
+                cx.stats.losses_upstream += 1
+            }
             Veto::Storm => self.step_aside(cx),
             Veto::NoRoom => return Reading::Noise,
         }

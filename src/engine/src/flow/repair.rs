@@ -14,6 +14,7 @@ use crate::repair::conceal::last_reply_due;
 use crate::repair::gap::{Gap, NAMES};
 use crate::repair::gaps::{self, MAX_WINDOW, Names};
 use crate::repair::plan::{Facts, Width, plan};
+use crate::repair::proof;
 use crate::rules::Rule;
 use crate::store::cache::{Cache, Id};
 use crate::time::Time;
@@ -35,6 +36,9 @@ impl Flow {
         let mut names = gaps::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
         if (self.rhythm.counts_high() || beat.early) && self.rtt.sharp() {
             self.name_by_chain(cx.cache, &beat, &mut names);
+        }
+        if let Some(front) = self.stall.take_front(now) {
+            names = gaps::from(front, cx.cache);
         }
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
@@ -136,8 +140,10 @@ impl Flow {
         if !gap.may_lengthen(cx.config.tunables().run_extensions()) {
             return;
         }
-        // A client does not reply at once to what it has already.
-        self.budget.earn();
+        // A client does not reply at once to what it has already, if "at once" means anything.
+        if self.rtt.sharp() || !cx.config.has(Rule::Proof) {
+            self.budget.earn();
+        }
         let run = gap.lengthen(now, cx.cache, self.budget.tokens(self.rtt.sharp()));
         if run.is_empty() {
             return;
@@ -172,13 +178,13 @@ impl Flow {
     pub(super) fn all_closed(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
         let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
-        let by_copy = self
-            .gaps
-            .nearest_reply(now, self.rtt.get(), self.rhythm.batch_wait())
-            .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
+        let by_copy = self.closed_by_copy(cx);
         if by_copy && !by_floor {
             self.budget.earn();
             cx.hop.repaired(now, self.budget.very_lossy());
+            cx.hop.doubt.repaired();
+        } else if let (false, [gap, ..]) = (by_copy, self.gaps.open()) {
+            cx.hop.doubt.in_vain(now, gap.opened);
         }
         if let [gap] = self.gaps.open()
             && gap.attempts == 1
@@ -193,6 +199,19 @@ impl Flow {
         }
         self.sizes.closed(now, by_floor);
         self.gaps.clear();
+    }
+
+    /// Whether a copy has closed the open gaps, of which the oldest is the first.
+    fn closed_by_copy(&self, cx: &Context<'_>) -> bool {
+        let rtt = self.rtt.get();
+        let on_time = self
+            .gaps
+            .nearest_reply(cx.now, rtt, self.rhythm.batch_wait())
+            .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
+        let taken = self.gaps.open().first().map_or(0, |gap| cx.now.since(gap.opened));
+        let clump = self.stall.clump(cx.now) || self.rhythm.clumps();
+        let facts = proof::Facts { on_time, taken, rtt, clump };
+        if cx.config.has(Rule::Proof) { proof::proves(&facts) } else { on_time }
     }
 
     /// Sends a copy that the budget has to pay for.
@@ -303,6 +322,7 @@ impl Flow {
     pub(super) fn abandon(&mut self, cx: &mut Context<'_>, gap: &Gap) {
         cx.stats.losses_upstream += 1;
         self.governor.abandoned(cx.now, gap.sign.kind);
+        cx.hop.doubt.in_vain(cx.now, gap.opened);
         self.event(cx, EventKind::Abandon);
     }
 }

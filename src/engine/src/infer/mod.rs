@@ -5,3 +5,4 @@ pub(crate) mod aim;
 pub(crate) mod rhythm;
 pub(crate) mod sign;
 pub(crate) mod sizes;
+pub(crate) mod stall;

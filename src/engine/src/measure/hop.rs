@@ -2,6 +2,7 @@
 //! What is known of a client's last hop, across its flows: the round trip
 //! that probes measured, queueing delay on it, and whether it loses packets.
 
+use crate::measure::doubt::Doubt;
 use crate::store::least::Least;
 use crate::store::recent::Recent;
 use crate::time::{MS, Nanos, SEC, Time};
@@ -54,6 +55,8 @@ pub(crate) struct Hop {
     tunables: Tunables,
     /// Flows in the table that are this client's.
     pub flows: u32,
+    /// What attempts in vain have taught.
+    pub doubt: Doubt,
     samples: Recent<(Time, Nanos), 8>,
     /// What the samples amounted to when the last one came.
     ping: Ping,
@@ -71,6 +74,7 @@ impl Hop {
         Hop {
             tunables,
             flows: 0,
+            doubt: Doubt::new(tunables),
             samples: Recent::new(),
             ping: Ping::default(),
             base: Least::new(now),
@@ -129,6 +133,12 @@ impl Hop {
     pub fn ping(&self, now: Time) -> Option<Ping> {
         let (last, _) = self.samples.last()?;
         (now.since(last) <= SAMPLE_AGE).then_some(self.ping)
+    }
+
+    /// Whether it takes longer than an unloaded Wi-Fi hop: what is sent twice there delays what
+    /// comes after it.
+    pub fn slow(&self, now: Time) -> bool {
+        self.ping(now).is_some_and(|ping| ping.median > self.tunables.queue_allowed())
     }
 
     /// Queueing delay on the hop as it stands: the smallest recent round trip
@@ -209,6 +219,7 @@ mod tests {
         assert_eq!(hop.queueing(at(3600)), 28 * MS);
         assert_eq!(hop.queueing(at(9000)), 0, "old samples say nothing");
         assert_eq!(hop.ping(at(9000)), None);
+        assert!(hop.slow(at(3600)) && !hop.slow(at(9000)));
         assert_eq!(hop.base(), Some(2 * MS));
     }
 

@@ -129,6 +129,13 @@ impl LocalRtt {
         self.deviation() < self.tunables.sharp_deviation()
     }
 
+    /// Whether replies keep so little time that none names its packet, and none proves anything
+    /// by when it comes.
+    pub fn blurred(&self) -> bool {
+        let share = self.rtt * self.tunables.blurred_percent() / 100;
+        self.deviation() > share.max(self.tunables.blurred_deviation())
+    }
+
     /// How far from the moment at which it is due a reply may come.
     pub fn within(&self, margin: Margin) -> Nanos {
         margin.at(self.deviation(), self.tunables)
@@ -303,6 +310,17 @@ mod tests {
             rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
         }
         assert!(rtt.get() < 2900 * US, "an alias one spacing high is refused");
+    }
+
+    #[test]
+    fn a_hop_that_varies_by_a_third_of_its_length_is_blurred() {
+        let mut rtt = after_handshake(6_000);
+        let mut ping = |spread| {
+            rtt.bound(Ping { smallest: 5 * MS, median: 6 * MS, spread });
+            rtt.blurred()
+        };
+        assert!(!ping(100 * US) && !ping(1500 * US) && ping(2 * MS));
+        assert!(!after_handshake(900).blurred());
     }
 
     #[test]

@@ -180,6 +180,13 @@ pub(crate) fn rank(
     names
 }
 
+/// What may have been lost where a stall began: the packet at its front, and those behind it.
+pub(crate) fn from(front: Id, cache: &Cache) -> Names {
+    let behind = core::iter::successors(Some(front), |id| cache.after(*id));
+    let fresh = |id: &Id| cache.record(*id).is_some_and(|r| r.copies == 0);
+    behind.take(LEAST_NAMES).filter(fresh).collect()
+}
+
 /// Packets that could equally well have triggered a reply at `now`, at least one and no more
 /// than `most`.
 pub(crate) fn ambiguity(
@@ -281,6 +288,16 @@ mod tests {
         cache.record_mut(names[0]).unwrap().copies = 1;
         let names = rank(at(20) + 2 * MS, &rtt, &mut trail, &cache, 6);
         assert_eq!(numbers(&cache, &names)[..2], [18, 20]);
+    }
+
+    #[test]
+    fn behind_a_stall_the_packets_come_in_their_order() {
+        let (mut cache, mut trail, _) = setting();
+        let (front, _) = trail.nearest(&cache, at(20)).unwrap();
+        let names = from(front, &cache);
+        assert_eq!(numbers(&cache, &names), [20, 21, 22, 23, 24, 25]);
+        cache.record_mut(names[0]).unwrap().copies = 1;
+        assert_eq!(numbers(&cache, &from(front, &cache)), [21, 22, 23, 24, 25]);
     }
 
     #[test]

@@ -8,5 +8,6 @@ pub(crate) mod gap;
 pub(crate) mod gaps;
 pub(crate) mod governor;
 pub(crate) mod plan;
+pub(crate) mod proof;
 pub(crate) mod start;
 pub(crate) mod tail;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Proof: was it the copy that closed a gap?
+//!
+//! All that is learned of a hop rests on this: what copies may cost, how long attempts are put
+//! off, and what the client's next flow begins with. A gap that was none closes by itself, and
+//! where replies keep no time any moment is one at which the reply to a copy was due.
+
+use crate::time::Nanos;
+
+/// No copy is acknowledged within this share of a round trip, in percent (chosen: half of it, as
+/// hops vary).
+const SOONEST_PERCENT: Nanos = 50;
+
+/// What bears on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// A reply came when the reply to a copy was due.
+    pub on_time: bool,
+    /// Since the first copy for the gap, of several gaps that for the oldest.
+    pub taken: Nanos,
+    pub rtt: Nanos,
+    /// It came in the clump that ended a stall, or this client's replies always come in clumps.
+    pub clump: bool,
+}
+
+/// Whether a copy has repaired the gap.
+pub(crate) fn proves(facts: &Facts) -> bool {
+    let possible = facts.taken >= facts.rtt * SOONEST_PERCENT / 100;
+    facts.on_time && possible && !facts.clump
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MS;
+
+    const REPAIR: Facts = Facts { on_time: true, taken: 2 * MS, rtt: 2 * MS, clump: false };
+
+    #[test]
+    fn only_what_comes_on_time_and_alone_is_proof() {
+        assert!(proves(&REPAIR));
+        assert!(!proves(&Facts { on_time: false, ..REPAIR }));
+        assert!(!proves(&Facts { clump: true, ..REPAIR }));
+        assert!(!proves(&Facts { taken: MS - 1, ..REPAIR }), "nothing is as quick");
+    }
+}
