@@ -62,7 +62,8 @@ def _words(made: dict[str, object]) -> str:
         f"{made['kernel']}, {made['security']}, {made['part']}; {seeds}. WAN 10 Mbit/s, 20 ms "
         "each way, a queue of 60 packets. Times are the guest's and do not depend on the "
         "machine. Rates and delays are medians of the seeds, packets are sums. `lossless`: the "
-        "same lab, nothing fails on the air and nobody else sends; presets with one lab share it."
+        "same lab, nothing fails on the air and nobody else sends; presets with one lab share it. "
+        "What is sent to an access point that the client has left (`roam`) the air does not count."
     )
 
 
@@ -203,7 +204,9 @@ def _sum(runs: list[Run], count: Callable[[Run], int]) -> str:
 
 def _short(value: float | None) -> str:
     """Three digits are what two runs of one plan have in common."""
-    return _NOTHING if value is None else f"{value:.3g}"
+    if value is None:
+        return _NOTHING
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _size(runs: list[Run]) -> str:

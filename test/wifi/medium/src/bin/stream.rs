@@ -122,16 +122,21 @@ fn echo(options: &Options) -> Result<()> {
     socket.set_read_timeout(Some(PATIENCE))?;
     let mut packet = vec![0; options.bytes];
     let (mut took_us, mut lost) = (Vec::new(), 0);
-    for number in 0..options.count {
+    // One more, which is not counted: it finds no address resolved and no page in memory.
+    for number in 0..=options.count {
         let next = now_us() + 1_000 * options.interval_ms;
         stamp(&mut packet, number);
         socket.send(&packet)?;
         match socket.recv(&mut packet) {
             Ok(length) => {
                 let (_, sent) = number_and_time(&packet[..length]).context("a short echo")?;
-                took_us.push(now_us() - sent);
+                if number > 0 {
+                    took_us.push(now_us() - sent);
+                }
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => lost += 1,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                lost += u32::from(number > 0)
+            }
             Err(error) => return Err(error.into()),
         }
         sleep_until(next);
