@@ -308,7 +308,7 @@ impl Flow {
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
             return;
         };
-        let twice = self.start.on_data(now, id, long, self.rtt.get()) && !cx.hop.slow(now);
+        let twice = self.start.on_data(now, id, long, self.rtt.get()) && !cx.hop.busy(now);
         if twice && cx.config.has(Rule::FirstFlight) {
             self.copy(cx, id);
         }
