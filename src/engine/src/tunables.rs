@@ -142,7 +142,7 @@ tunables! {
     /// Measured: `sim run scenarios/train.toml --set wifi.air=crowded --set flow.bytes=2000000
     /// --set flow.client=quic_go --set wan.queue_bdp=4.0 --seeds 20`, unneeded copies 6.0, 2.7,
     /// 1.9 and 1.0 % with nothing, 80, 50 and 30 of it; rows with jitter hold at 30.
-    blurred_percent: Nanos = 30;
+    blurred_percent: i64 = 30;
     /// ... unless it is less than this. Chosen: what a client's scheduler adds on a hop of a
     /// millisecond.
     blurred_deviation: Nanos = 500 * US;
@@ -228,8 +228,8 @@ tunables! {
 
     /// Copies that a flow may send at first over a hop of which nothing is known. Measured on
     /// a radio that loses nothing (`--set wifi.air=clean`): with twelve more than 1 % of a
-    /// download of 5 MB went twice, and a lossy hop was proven no sooner than with three.
-    budget_new: i32 = 3;
+    /// download of 5 MB went twice, and a lossy hop was proven no sooner than with six.
+    budget_new: i32 = 6;
     /// Copies that a first attempt may send over a hop of which nothing is known when all of
     /// those are spent. Measured as above: on a hop that loses nothing the signs are those of
     /// a queue that overflows before the router, dozens in a download, and one copy for each

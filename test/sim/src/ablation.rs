@@ -3,6 +3,7 @@
 //! of a few telling scenarios, with one rule switched off at a time.
 
 use indicatif::ProgressBar;
+use pemi_air::settings::Settings;
 use pemi_engine::Rule;
 use serde::Serialize;
 
@@ -43,7 +44,13 @@ pub fn scenarios() -> Vec<(&'static str, Scenario)> {
     let mut bursts = train(0.0, megabytes(5));
     bursts.wifi.loss_down = LossModel::Gemodel([0.68, 100.0 / 3.0, 100.0, 0.0]);
     let chromium = Flow { client: ClientKind::Chromium, ..megabytes(5) };
+    let radio = |preset, flow: Flow| {
+        let mut scenario = train(0.0, Flow { bytes: 2_000_000, ..flow });
+        scenario.wifi.air = Some(Settings::preset(preset).expect("it is one of the presets"));
+        scenario
+    };
     let bbr = Flow { cc: CongestionControl::Bbr, ..megabytes(5) };
+    let quic_go = Flow { client: ClientKind::QuicGo, ..Flow::default() };
     let call = |two_way| Flow { app: AppKind::Call, seconds: 20.0, two_way, ..Flow::default() };
     vec![
         ("clean 1 MB", train(0.0, megabytes(1))),
@@ -56,6 +63,8 @@ pub fn scenarios() -> Vec<(&'static str, Scenario)> {
         ("BBR 0 %", train(0.0, bbr)),
         ("call 1 %", train(1.0, call(false))),
         ("two-way call", train(1.0, call(true))),
+        ("air crowded", radio("crowded", quic_go)),
+        ("air poor, call", radio("poor", Flow { seconds: 5.0, ..call(false) })),
     ]
 }
 

@@ -308,7 +308,7 @@ impl Flow {
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
             return;
         };
-        let twice = self.start.on_data(now, id, long, self.rtt.get()) && !cx.hop.slow(now);
+        let twice = self.start.on_data(now, id, long, self.rtt.get()) && !cx.hop.busy(now);
         if twice && cx.config.has(Rule::FirstFlight) {
             self.copy(cx, id);
         }
@@ -325,7 +325,10 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         let now = cx.now;
-        self.last_heard = Some(now);
+        let previous = self.last_heard.replace(now);
+        if self.start.is_over() {
+            self.look_for_stall(cx, previous);
+        }
         if self.start.is_over() && is_own_data(size) && cx.config.has(Rule::OwnData) {
             return self.on_own_data(cx, handle);
         }
@@ -413,8 +416,7 @@ impl Flow {
         };
         let Some(id) = self.trail.newest(cx.cache) else { return };
         let unwanted = self.rhythm.decimating() || self.guard.own_queue() || !self.trusted();
-        let doubted = cx.config.has(Rule::Doubt) && cx.hop.doubt.forbids(cx.now);
-        if unwanted || doubted || !cx.config.has(Rule::Tail) {
+        if unwanted || self.doubts(cx) || !cx.config.has(Rule::Tail) {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);

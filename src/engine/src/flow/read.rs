@@ -123,7 +123,6 @@ impl Flow {
 
     /// What a reply says, with everything that bears on it.
     fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> (Reading, Beat) {
-        self.look_for_stall(cx, previous);
         let from_copy = self.gaps.nearest_reply(cx.now, self.rtt.get(), self.rhythm.batch_wait());
         let beat = self.beat(cx, size, previous, from_copy);
         let offset = self.follow(cx, &beat);
@@ -138,8 +137,11 @@ impl Flow {
         (veto.map_or(reading, |veto| self.vetoed(cx, veto, size)), beat)
     }
 
-    fn look_for_stall(&mut self, cx: &mut Context<'_>, previous: Option<Time>) {
-        let Some(previous) = previous.filter(|_| cx.config.has(Rule::Stall)) else { return };
+    /// Looks whether this datagram of the receiver's ends a stall; `previous` is when the one
+    /// before it came. Those with data of its own tell as well, as they acknowledge, too.
+    pub(super) fn look_for_stall(&mut self, cx: &mut Context<'_>, previous: Option<Time>) {
+        let wanted = cx.config.has(Rule::Stall) && self.rtt.known();
+        let Some(previous) = previous.filter(|_| wanted) else { return };
         let rtt = self.rtt.get();
         let moment = Moment {
             now: cx.now,
@@ -228,11 +230,16 @@ impl Flow {
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
             Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),
-            Veto::Doubt => on(Rule::Doubt) && cx.hop.doubt.forbids(cx.now),
+            Veto::Doubt => self.doubts(cx),
             Veto::Hopeless => on(Rule::Hope) && self.governor.lets_pass(),
             Veto::Storm => on(Rule::Overflow) && self.storm_begins(),
             Veto::NoRoom => self.gaps.is_full(),
         }
+    }
+
+    /// Whether it is too early for an attempt on a hop on which none repaired anything of late.
+    pub(super) fn doubts(&self, cx: &Context<'_>) -> bool {
+        cx.config.has(Rule::Doubt) && !self.budget.proven() && cx.hop.doubt.forbids(cx.now)
     }
 
     /// What a reply says whose sign was not acted on.

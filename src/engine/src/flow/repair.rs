@@ -141,7 +141,7 @@ impl Flow {
             return;
         }
         // A client does not reply at once to what it has already, if "at once" means anything.
-        if self.rtt.sharp() || !cx.config.has(Rule::Proof) {
+        if !self.rtt.blurred() || !cx.config.has(Rule::Proof) {
             self.budget.earn();
         }
         let run = gap.lengthen(now, cx.cache, self.budget.tokens(self.rtt.sharp()));
@@ -209,8 +209,7 @@ impl Flow {
             .nearest_reply(cx.now, rtt, self.rhythm.batch_wait())
             .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
         let taken = self.gaps.open().first().map_or(0, |gap| cx.now.since(gap.opened));
-        let clump = self.stall.clump(cx.now) || self.rhythm.clumps();
-        let facts = proof::Facts { on_time, taken, rtt, clump };
+        let facts = proof::Facts { on_time, taken, rtt, clump: self.stall.clump(cx.now) };
         if cx.config.has(Rule::Proof) { proof::proves(&facts) } else { on_time }
     }
 

@@ -135,10 +135,11 @@ impl Hop {
         (now.since(last) <= SAMPLE_AGE).then_some(self.ping)
     }
 
-    /// Whether it takes longer than an unloaded Wi-Fi hop: what is sent twice there delays what
-    /// comes after it.
-    pub fn slow(&self, now: Time) -> bool {
-        self.ping(now).is_some_and(|ping| ping.median > self.tunables.queue_allowed())
+    /// Whether probes mostly take longer than the quickest of them, by more than an unloaded
+    /// hop varies: it is busy, and what is sent twice there delays what comes after it.
+    pub fn busy(&self, now: Time) -> bool {
+        let allowed = |smallest| smallest + self.tunables.queue_allowed() + smallest / 2;
+        self.ping(now).is_some_and(|ping| ping.median > allowed(ping.smallest))
     }
 
     /// Queueing delay on the hop as it stands: the smallest recent round trip
@@ -219,8 +220,18 @@ mod tests {
         assert_eq!(hop.queueing(at(3600)), 28 * MS);
         assert_eq!(hop.queueing(at(9000)), 0, "old samples say nothing");
         assert_eq!(hop.ping(at(9000)), None);
-        assert!(hop.slow(at(3600)) && !hop.slow(at(9000)));
         assert_eq!(hop.base(), Some(2 * MS));
+    }
+
+    #[test]
+    fn a_busy_hop_is_not_a_long_one() {
+        let busy = |rtts: [Nanos; 4]| {
+            let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+            rtts.into_iter().for_each(|rtt| hop.probed(at(0), rtt * MS));
+            hop.busy(at(1))
+        };
+        assert!(!busy([20, 21, 26, 24]) && !busy([1, 2, 30, 2]));
+        assert!(busy([2, 9, 16, 12]));
     }
 
     #[test]

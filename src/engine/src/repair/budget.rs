@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn tokens_are_spent_and_earned() {
         let mut b = Budget::new(HopState::New, Tunables::DEFAULT);
-        assert_eq!((b.tokens(true), b.first_attempt(true)), (3, 3));
-        for _ in 0..3 {
+        assert_eq!((b.tokens(true), b.first_attempt(true)), (6, 6));
+        for _ in 0..6 {
             b.spend();
         }
         assert_eq!((b.tokens(true), b.proven()), (0, false));
