@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::event::Event;
-use crate::family::Family;
+use crate::family::{FAMILIES, Family};
 use crate::interface::Interface;
-use crate::kernel::Socket;
+use crate::kernel::{Socket, Whom};
 use crate::mac::Mac;
 use crate::netlink::{Malformed, Message, Messages, Role};
 use crate::nl80211;
@@ -30,7 +30,7 @@ pub struct Radio {
 impl Radio {
     /// The error is `NotFound` where the kernel has no nl80211.
     pub fn open() -> io::Result<Radio> {
-        let socket = Socket::open(true)?;
+        let socket = Socket::open(Whom::Generic, true)?;
         let mut buffer = vec![0; ROOM];
         socket.send(&Family::question(0))?;
         let mut family = None;
@@ -68,11 +68,8 @@ impl Radio {
 
     /// What happens from now on.
     pub fn events(&self) -> io::Result<Events> {
-        let socket = Socket::open(false)?;
-        for group in [self.family.config, self.family.mlme].into_iter().flatten() {
-            socket.join(group)?;
-        }
-        Ok(Events { socket, family: self.family.id, heard: VecDeque::new(), buffer: vec![0; ROOM] })
+        let Family { id, config, mlme } = self.family;
+        Events::open(id, [Some(FAMILIES), config, mlme].into_iter().flatten())
     }
 
     fn ask(
@@ -88,7 +85,7 @@ impl Radio {
 }
 
 /// Reads one answer to its end. What is left of an earlier one has another number.
-fn answer(
+pub(crate) fn answer(
     socket: &Socket,
     buffer: &mut [u8],
     sequence: u32,
@@ -138,14 +135,30 @@ pub struct Events {
 }
 
 impl Events {
+    /// Where there is no nl80211: hears when it comes, which is [`Event::Missed`].
+    pub fn without_radio() -> io::Result<Events> {
+        // No family has this number.
+        Events::open(0, [FAMILIES].into_iter())
+    }
+
+    fn open(family: u16, groups: impl Iterator<Item = u32>) -> io::Result<Events> {
+        let socket = Socket::open(Whom::Generic, false)?;
+        for group in groups {
+            socket.join(group)?;
+        }
+        Ok(Events { socket, family, heard: VecDeque::new(), buffer: vec![0; ROOM] })
+    }
+
     /// The next event; nothing if there is none yet.
     pub fn hear(&mut self) -> io::Result<Option<Event>> {
         while self.heard.is_empty() {
             match self.socket.receive(&mut self.buffer) {
                 Ok(bytes) => {
-                    let messages = Messages(bytes).flatten();
-                    let ours = messages.filter(|message| message.kind == self.family);
-                    self.heard.extend(ours.filter_map(|message| Event::read(&message)));
+                    let event = |message: Message<'_>| match message.kind == self.family {
+                        true => Event::read(&message),
+                        false => Family::is_news(&message).then_some(Event::Missed),
+                    };
+                    self.heard.extend(Messages(bytes).flatten().filter_map(event));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
