@@ -41,6 +41,7 @@ _MEASURED = [
     _setup("clean", echo(_ECHOES)),
     _setup("clean", probe(_PACKETS / _RATE, _RATE, 8), air=_LOSSY),
     *[_setup("clean", _download(5_000_000), assist) for assist in ("off", "pemi")],
+    _setup("clean", probe(_PACKETS / _RATE, _RATE, 8), "pemi", air=_LOSSY),
 ]
 _NO_BAR = [
     _setup("poor-no-bar", _download(2_000_000), assist, seed)
@@ -77,13 +78,28 @@ def test_the_access_point_counts_the_losses_of_the_log(boots):
     assert run["metrics"]["delay_ms"]["p50"] < 5
 
 
+def test_the_daemon_tells_what_the_access_point_counts(boots):
+    run = boots[1][4]
+    lost = run["links"]["wifi"]["down"]["lost"]
+    assert lost > _PACKETS / 100
+    assert run["station"]["tx_failed"] == lost
+    (client,) = run["clients"]
+    assert (client["lost"], client["hour"]["lost"], client["lost_minute"]) == (lost, lost, lost)
+    assert client["sent"] >= _PACKETS
+    assert client["counts"] == "exactly"
+    assert (client["driver"], client["interface"]) == ("mac80211_hwsim", "wlan0")
+    assert client["addresses"] == ["10.0.0.101"]
+    # A stream on a port that is not helped.
+    assert client["sentence"] == f"{lost} losses in the last minute; none of its flows is helped"
+
+
 def test_the_same_plan_gives_the_same_goodput(boots):
     first, second = ([run["metrics"]["goodput_mbps"] for run in boots[n]] for n in (2, 3))
     assert [f"{mbps:.3g}" for mbps in first] == [f"{mbps:.3g}" for mbps in second]
 
 
 def test_a_clean_hop_gets_hardly_any_copies(boots):
-    off, on = boots[1][2:]
+    off, on = boots[1][2:4]
     assert on["links"]["wifi"]["down"]["lost"] == 0
     assert on["inference"]["copies"] <= 0.01 * on["inference"]["packets"]
     assert on["metrics"]["goodput_mbps"] >= 0.995 * off["metrics"]["goodput_mbps"]

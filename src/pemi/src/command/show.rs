@@ -46,6 +46,9 @@ pub fn status(s: &Value) -> String {
         format!("{} us median, {} us p99", s["local_rtt_us"]["p50"], s["local_rtt_us"]["p99"]),
     );
     line("cache", format!("{} of {} bytes", s["cache"]["bytes"], s["cache"]["limit"]));
+    if let Some(radio) = radio(&s["radio"]) {
+        line("radio", radio);
+    }
     if s["sidekick"]["enabled"] == true {
         let names = ["sessions", "packets", "quacks", "losses", "late", "refused"];
         line("sidekick", each("sidekick", &names));
@@ -55,6 +58,76 @@ pub fn status(s: &Value) -> String {
     }
     text
 }
+
+/// What is asked of access points; nothing where that is switched off.
+fn radio(radio: &Value) -> Option<String> {
+    let list = radio["access_points"].as_array().filter(|list| !list.is_empty());
+    let Some(list) = list else {
+        let why = radio["state"].as_str().filter(|state| *state != "off")?;
+        return Some(why.into());
+    };
+    let access_points = list.iter().map(|it| {
+        format!("{} on {} ({})", it["stations"], word(&it["interface"]), word(&it["driver"]))
+    });
+    let access_points: Vec<String> = access_points.collect();
+    Some(format!(
+        "stations {}; asked {} times, longest {} us, missed {}",
+        access_points.join(", "),
+        radio["asked"],
+        radio["longest_us"],
+        radio["missed"]
+    ))
+}
+
+/// `pemi clients`
+pub fn clients(answer: &Value) -> String {
+    let mut clients: Vec<&Value> = answer["clients"].as_array().into_iter().flatten().collect();
+    // Whose Wi-Fi loses most comes first.
+    let lost = |client: &Value| client["hour"]["lost_per_mille"].as_f64().unwrap_or(-1.0);
+    clients.sort_by(|a, b| lost(b).total_cmp(&lost(a)));
+    let told = |value: &Value| match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let rows = clients.into_iter().map(|c| {
+        let address = &c["addresses"][0];
+        let radio = format!("{} {}", told(&c["interface"]), c["band"].as_str().unwrap_or(""));
+        [
+            told(if c["name"].is_null() { address } else { &c["name"] }),
+            told(address),
+            told(&c["mac"]),
+            radio.trim_end().into(),
+            told(&c["signal_dbm"]),
+            told(&c["hour"]["lost_per_mille"]),
+            told(&c["hour"]["retries_percent"]),
+            told(&c["queue"]["packets"]),
+            told(&c["queue"]["drops"]),
+            told(&c["helped"]["flows"]),
+            told(&c["helped"]["repaired"]),
+            told(&c["helped"]["copies"]),
+            told(&c["sentence"]),
+        ]
+    });
+    table(CLIENTS, rows)
+}
+
+/// Of the last hour, after all retries; "queue" and "drops" are the radio's.
+const CLIENTS: [&str; 13] = [
+    "client",
+    "address",
+    "station",
+    "radio",
+    "dBm",
+    "lost ‰",
+    "retries %",
+    "queue",
+    "drops",
+    "flows",
+    "repaired",
+    "copies",
+    "",
+];
 
 /// `pemi flows`
 pub fn flows(answer: &Value) -> String {
@@ -90,8 +163,9 @@ fn word(value: &Value) -> &str {
 pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
     let mut all = vec![head.map(str::to_string)];
     all.extend(rows);
-    let widths: [usize; N] =
-        std::array::from_fn(|column| all.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    let widths: [usize; N] = std::array::from_fn(|column| {
+        all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+    });
     let mut text = String::new();
     for row in all {
         let cells: Vec<String> =
