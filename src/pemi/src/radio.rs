@@ -8,10 +8,10 @@
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use crate::config::{self, Config};
-use crate::sys::privileges;
+use crate::sys::{privileges, thread};
 
 mod book;
 mod directory;
@@ -126,11 +126,11 @@ impl Radio {
 
 fn start(settings: Settings, share: &Arc<Share>) -> io::Result<Running> {
     let watch = Watch::open(settings.devices.clone(), share.clone(), share.next_turn())?;
-    let thread =
-        thread::Builder::new().name("pemi-radio".into()).stack_size(STACK).spawn(move || {
-            privileges::keep_in_thread(&[]);
-            watch.run()
-        })?;
+    let work = move || {
+        privileges::keep_in_thread(&[]);
+        watch.run()
+    };
+    let thread = thread::start("pemi-radio", STACK, Box::new(work))?;
     Ok(Running { settings, thread })
 }
 

@@ -87,7 +87,7 @@ def test_the_daemon_tells_what_the_access_point_counts(boots):
     assert (client["lost"], client["hour"]["lost"], client["lost_minute"]) == (lost, lost, lost)
     assert client["sent"] >= _PACKETS
     assert client["counts"] == "exactly"
-    assert (client["driver"], client["interface"]) == ("mac80211_hwsim", "wlan0")
+    assert (client["interface"], client["band"]) == ("wlan0", "2.4 GHz")
     assert client["addresses"] == ["10.0.0.101"]
     # A stream on a port that is not helped.
     assert client["sentence"] == f"{lost} losses in the last minute; none of its flows is helped"

@@ -81,35 +81,36 @@ fn radio(radio: &Value) -> Option<String> {
 
 /// `pemi clients`
 pub fn clients(answer: &Value) -> String {
-    let mut clients: Vec<&Value> = answer["clients"].as_array().into_iter().flatten().collect();
-    // Whose Wi-Fi loses most comes first.
-    let lost = |client: &Value| client["hour"]["lost_per_mille"].as_f64().unwrap_or(-1.0);
-    clients.sort_by(|a, b| lost(b).total_cmp(&lost(a)));
-    let told = |value: &Value| match value {
+    let row = |c: &Value| {
+        let (address, radio) = (&c["addresses"][0], told(&c["interface"]));
+        let its = [
+            if c["name"].is_null() { address } else { &c["name"] },
+            address,
+            &c["mac"],
+            &c["signal_dbm"],
+            &c["hour"]["lost_per_mille"],
+            &c["hour"]["retries_percent"],
+            &c["queue"]["packets"],
+            &c["queue"]["drops"],
+            &c["helped"]["flows"],
+            &c["helped"]["repaired"],
+            &c["helped"]["copies"],
+            &c["sentence"],
+        ];
+        let mut row: Vec<String> = its.into_iter().map(told).collect();
+        row.insert(3, format!("{radio} {}", c["band"].as_str().unwrap_or("")));
+        row
+    };
+    table(&CLIENTS, list(&answer["clients"]).iter().map(row).collect())
+}
+
+/// As it is, without quotes; a dash for what is not known.
+pub fn told(value: &Value) -> String {
+    match value {
         Value::Null => "-".into(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
-    };
-    let rows = clients.into_iter().map(|c| {
-        let address = &c["addresses"][0];
-        let radio = format!("{} {}", told(&c["interface"]), c["band"].as_str().unwrap_or(""));
-        [
-            told(if c["name"].is_null() { address } else { &c["name"] }),
-            told(address),
-            told(&c["mac"]),
-            radio.trim_end().into(),
-            told(&c["signal_dbm"]),
-            told(&c["hour"]["lost_per_mille"]),
-            told(&c["hour"]["retries_percent"]),
-            told(&c["queue"]["packets"]),
-            told(&c["queue"]["drops"]),
-            told(&c["helped"]["flows"]),
-            told(&c["helped"]["repaired"]),
-            told(&c["helped"]["copies"]),
-            told(&c["sentence"]),
-        ]
-    });
-    table(CLIENTS, rows)
+    }
 }
 
 /// Of the last hour, after all retries; "queue" and "drops" are the radio's.
@@ -131,8 +132,8 @@ const CLIENTS: [&str; 13] = [
 
 /// `pemi flows`
 pub fn flows(answer: &Value) -> String {
-    let rows = answer["flows"].as_array().into_iter().flatten().map(|f| {
-        [
+    let row = |f: &Value| {
+        vec![
             word(&f["client"]).into(),
             word(&f["server"]).into(),
             f["age_s"].to_string(),
@@ -142,17 +143,21 @@ pub fn flows(answer: &Value) -> String {
             f["repaired"].to_string(),
             word(&f["state"]).to_string(),
         ]
-    });
-    table(["client", "server", "age s", "packets", "RTT us", "loss %", "repaired", "state"], rows)
+    };
+    let head = ["client", "server", "age s", "packets", "RTT us", "loss %", "repaired", "state"];
+    table(&head, list(&answer["flows"]).iter().map(row).collect())
 }
 
 /// `pemi history`
 pub fn history(answer: &Value) -> String {
-    let rows = answer["history"].as_array().into_iter().flatten().map(|s| {
-        ["t", "down_bps", "up_bps", "inferred", "repaired", "held", "flows"]
-            .map(|name| s[name].to_string())
-    });
-    table(["t", "down bit/s", "up bit/s", "inferred", "repaired", "held", "flows"], rows)
+    let names = ["t", "down_bps", "up_bps", "inferred", "repaired", "held", "flows"];
+    let row = |s: &Value| names.iter().map(|name| s[*name].to_string()).collect();
+    let head = ["t", "down bit/s", "up bit/s", "inferred", "repaired", "held", "flows"];
+    table(&head, list(&answer["history"]).iter().map(row).collect())
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn word(value: &Value) -> &str {
@@ -160,17 +165,18 @@ fn word(value: &Value) -> &str {
 }
 
 /// Columns as wide as they have to be, under their names.
-pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let mut all = vec![head.map(str::to_string)];
+pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut all = vec![head.iter().map(ToString::to_string).collect()];
     all.extend(rows);
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
-    });
+    let width = |row: &Vec<String>, column: usize| row[column].chars().count();
     let mut text = String::new();
-    for row in all {
-        let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    for row in &all {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let widest = all.iter().map(|row| width(row, column)).max().unwrap_or(0);
+            let _ = write!(line, "{cell:<widest$}  ");
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }

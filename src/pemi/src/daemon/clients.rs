@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use pemi_radio::history::Sums;
 use pemi_radio::meter::Worth;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use crate::daemon::helped::{Help, Helped};
 use crate::daemon::names::Names;
@@ -31,37 +31,60 @@ struct State(&'static str, String);
 /// The answer to `clients`: at most `limit` of them, without the first `skip`. Their order stays
 /// the same as long as nobody comes or goes.
 pub fn clients(facts: &Facts<'_>, limit: usize, skip: usize) -> Value {
-    let mut stations: Vec<&StationView> = facts.view.stations.iter().collect();
-    stations.sort_unstable_by_key(|station| station.mac);
-    let mut others: Vec<IpAddr> = facts
-        .helped
-        .addresses()
-        .filter(|address| !stations.iter().any(|station| station.addresses.contains(address)))
-        .collect();
-    others.sort_unstable();
-    let total = stations.len() + others.len();
-    let rows = stations.into_iter().map(|station| of_station(facts, station));
-    let rows = rows.chain(others.into_iter().map(|address| of_other(facts, address)));
-    let rows: Vec<Value> = rows.skip(skip).take(limit).collect();
-    json!({"clients": rows, "total": total, "helping": facts.helping,
-        "radio": facts.view.condition.name()})
+    let stations = &facts.view.stations;
+    let mut rows: Vec<Value> = Vec::new();
+    for (at, station) in stations.iter().enumerate() {
+        if (skip..skip + limit).contains(&at) {
+            rows.push(of_station(facts, station));
+        }
+    }
+    let mut total = stations.len();
+    for address in facts.helped.addresses() {
+        if !stations.iter().any(|station| station.addresses.contains(&address)) {
+            if (skip..skip + limit).contains(&total) {
+                rows.push(of_other(facts, address));
+            }
+            total += 1;
+        }
+    }
+    object(vec![
+        ("clients", rows.into()),
+        ("total", total.into()),
+        ("helping", facts.helping.into()),
+        ("radio", facts.view.condition.name().into()),
+    ])
 }
 
 /// The part of `status` that is about the radios.
 pub fn radio(view: &View) -> Value {
-    let access_points: Vec<Value> = view
-        .access_points
-        .iter()
-        .map(|access_point| {
-            let its = |it: &&StationView| it.interface == access_point.index && it.left_s.is_none();
-            json!({"interface": access_point.name, "mhz": access_point.mhz,
-                "driver": access_point.driver,
-                "stations": view.stations.iter().filter(its).count()})
-        })
-        .collect();
-    json!({"state": view.condition.name(), "access_points": access_points,
-        "asked": view.asked.times, "last_us": view.asked.last_us,
-        "longest_us": view.asked.longest_us, "missed": view.asked.missed})
+    let mut access_points: Vec<Value> = Vec::new();
+    for access_point in &view.access_points {
+        let its = |it: &&StationView| it.interface == access_point.index && it.left_s.is_none();
+        access_points.push(object(vec![
+            ("interface", access_point.name.as_str().into()),
+            ("mhz", access_point.mhz.into()),
+            ("driver", access_point.driver.as_str().into()),
+            ("stations", view.stations.iter().filter(its).count().into()),
+        ]));
+    }
+    object(vec![
+        ("state", view.condition.name().into()),
+        ("access_points", access_points.into()),
+        ("asked", view.asked.times.into()),
+        ("last_us", view.asked.last_us.into()),
+        ("longest_us", view.asked.longest_us.into()),
+        ("missed", view.asked.missed.into()),
+    ])
+}
+
+/// An object with these members. (The macro that writes them would do, but each of its members
+/// is three times the code.)
+fn object(members: Vec<(&str, Value)>) -> Value {
+    let mut object = Value::Object(Map::new());
+    for (name, value) in members {
+        object[name] = value;
+    }
+    object
 }
 
 /// What the user should know of the radios.
@@ -77,57 +100,65 @@ fn of_station(facts: &Facts<'_>, station: &StationView) -> Value {
     let place = facts.view.access_points.iter().find(|it| it.index == station.interface);
     let State(state, sentence) = judge(station, help, facts.helping);
     let hour = station.hour();
-    let curve: Vec<[u64; 2]> = station.curve.iter().map(|slot| [slot.sent, slot.lost]).collect();
-    json!({
-        "name": facts.names.of(Some(station.mac), &station.addresses),
-        "addresses": texts(&station.addresses),
-        "mac": station.mac.to_string(),
-        "interface": place.map(|place| &place.name),
-        "mhz": place.and_then(|place| place.mhz),
-        "band": place.and_then(band),
-        "driver": place.map(|place| &place.driver),
-        "connected": station.left_s.is_none(),
-        "signal_dbm": station.signal_dbm,
-        "rate_kbit": station.rate_kbit,
-        "counts": worth(station.worth),
-        "sent": station.total.sent,
-        "lost": station.total.lost,
-        "retries": station.total.retried,
-        "hour": {"sent": hour.sent, "lost": hour.lost,
-            "lost_per_mille": share(hour.lost, 1000.0, hour),
-            "retries_percent": share(hour.retried, 100.0, hour)},
-        "curve": curve,
-        "lost_minute": station.lost_minute,
-        "queue": station.queue.map(|queue| json!({"packets": queue.packets, "drops": queue.drops})),
-        "helped": helped(help),
-        "state": state,
-        "clean_s": station.clean_s,
-        "clean_sent": station.clean_sent,
-        "left_s": station.left_s,
-        "sentence": sentence,
-    })
+    let curve = station.curve.iter().map(|slot| Value::from(vec![slot.sent, slot.lost]));
+    let sums = object(vec![
+        ("sent", hour.sent.into()),
+        ("lost", hour.lost.into()),
+        ("lost_per_mille", share(hour.lost, 1000.0, hour).into()),
+        ("retries_percent", share(hour.retried, 100.0, hour).into()),
+    ]);
+    let queue = station.queue.map_or(Value::Null, |queue| {
+        object(vec![("packets", queue.packets.into()), ("drops", queue.drops.into())])
+    });
+    object(vec![
+        ("name", facts.names.of(Some(station.mac), &station.addresses).into()),
+        ("addresses", texts(&station.addresses)),
+        ("mac", station.mac.to_string().into()),
+        ("interface", place.map(|place| place.name.as_str()).into()),
+        ("band", place.and_then(band).into()),
+        ("connected", station.left_s.is_none().into()),
+        ("signal_dbm", station.signal_dbm.into()),
+        ("rate_kbit", station.rate_kbit.into()),
+        ("counts", worth(station.worth).into()),
+        ("sent", station.total.sent.into()),
+        ("lost", station.total.lost.into()),
+        ("hour", sums),
+        ("curve", curve.collect::<Vec<Value>>().into()),
+        ("lost_minute", station.lost_minute.into()),
+        ("queue", queue),
+        ("helped", helped(help)),
+        ("state", state.into()),
+        ("clean_s", station.clean_s.into()),
+        ("clean_sent", station.clean_sent.into()),
+        ("left_s", station.left_s.into()),
+        ("sentence", sentence.into()),
+    ])
 }
 
 /// A client that is helped, but is no station: it has a cable, or its access point is another box.
 fn of_other(facts: &Facts<'_>, address: IpAddr) -> Value {
     let addresses = [address];
-    json!({
-        "name": facts.names.of(None, &addresses),
-        "addresses": texts(&addresses),
-        "connected": true,
-        "helped": helped(facts.helped.of(&addresses)),
-        "state": "elsewhere",
-        "sentence": "on no radio of this router: its losses are inferred",
-    })
+    object(vec![
+        ("name", facts.names.of(None, &addresses).into()),
+        ("addresses", texts(&addresses)),
+        ("connected", true.into()),
+        ("helped", helped(facts.helped.of(&addresses))),
+        ("state", "elsewhere".into()),
+        ("sentence", "on no radio of this router: its losses are inferred".into()),
+    ])
 }
 
 fn helped(help: Help) -> Value {
-    json!({"flows": help.flows, "repaired": help.repaired, "copies": help.copies,
-        "repaired_minute": help.repaired_minute})
+    object(vec![
+        ("flows", help.flows.into()),
+        ("repaired", help.repaired.into()),
+        ("copies", help.copies.into()),
+        ("repaired_minute", help.repaired_minute.into()),
+    ])
 }
 
-fn texts(addresses: &[IpAddr]) -> Vec<String> {
-    addresses.iter().map(IpAddr::to_string).collect()
+fn texts(addresses: &[IpAddr]) -> Value {
+    addresses.iter().map(|address| Value::from(address.to_string())).collect::<Vec<_>>().into()
 }
 
 /// In parts of what was sent, with three digits behind the point.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What was done for each client: from looks at the flows, which come and go.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use pemi_engine::{FlowInfo, FlowState};
 
@@ -10,26 +10,6 @@ const STEP_S: u64 = 5;
 const STEPS: usize = 12;
 /// So many clients are remembered, as many as stations are. More, and who has no flow makes room.
 const MOST: usize = pemi_radio::stations::MOST;
-
-/// What a flow had at the last look.
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    ends: (SocketAddr, SocketAddr),
-    packets: u64,
-    repaired: u64,
-    copies: u64,
-}
-
-impl Seen {
-    fn of(flow: &FlowInfo) -> Seen {
-        Seen {
-            ends: (flow.client, flow.server),
-            packets: flow.packets_down,
-            repaired: flow.repaired,
-            copies: flow.resent,
-        }
-    }
-}
 
 /// What was done for a client, or for several addresses of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,19 +24,28 @@ pub struct Help {
     pub repaired_minute: u32,
 }
 
+/// Sums over the flows of a client that are there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flows {
+    packets: u64,
+    repaired: u64,
+    copies: u64,
+}
+
 #[derive(Clone, Debug)]
 struct Client {
     address: IpAddr,
     help: Help,
     minute: [u32; STEPS],
+    /// At the last look, and at this one.
+    before: Flows,
+    now: Flows,
 }
 
 /// All clients.
 #[derive(Debug, Default)]
 pub struct Helped {
     step: u64,
-    /// In the order of their ends.
-    seen: Vec<Seen>,
     clients: Vec<Client>,
 }
 
@@ -65,31 +54,30 @@ impl Helped {
     /// and to which packets have come since the look before.
     pub fn look(&mut self, second: u64, flows: &[FlowInfo]) -> Vec<IpAddr> {
         self.advance(second / STEP_S);
-        self.clients.iter_mut().for_each(|client| client.help.flows = 0);
-        let before = std::mem::take(&mut self.seen);
-        let mut busy = Vec::new();
+        for client in &mut self.clients {
+            client.help.flows = 0;
+            client.before = std::mem::take(&mut client.now);
+        }
         for flow in flows {
-            let now = Seen::of(flow);
-            let known = before.binary_search_by_key(&now.ends, |seen| seen.ends);
-            // Fewer than before: it is another flow between the same ends.
-            let then = known.ok().map(|at| before[at]).filter(|then| then.packets <= now.packets);
-            let (packets, repaired, copies) = then.map_or((0, 0, 0), |then| {
-                (then.packets, then.repaired.min(now.repaired), then.copies.min(now.copies))
-            });
-            self.seen.push(now);
-            let helped = flow.state == FlowState::Protected;
-            if helped && now.packets > packets && !busy.contains(&flow.client.ip()) {
-                busy.push(flow.client.ip());
-            }
-            let step = self.step as usize % STEPS;
-            if let Some(client) = self.client(flow.client.ip()) {
-                client.help.flows += u32::from(helped);
-                client.help.repaired += now.repaired - repaired;
-                client.help.copies += now.copies - copies;
-                client.minute[step] += (now.repaired - repaired) as u32;
+            let Some(client) = self.client(flow.client.ip()) else { continue };
+            client.help.flows += u32::from(flow.state == FlowState::Protected);
+            client.now.packets += flow.packets_down;
+            client.now.repaired += flow.repaired;
+            client.now.copies += flow.resent;
+        }
+        let step = self.step as usize % STEPS;
+        let mut busy = Vec::new();
+        for client in &mut self.clients {
+            let (before, now) = (client.before, client.now);
+            // Less than before: a flow has ended, and what it had was counted.
+            let repaired = now.repaired.saturating_sub(before.repaired);
+            client.help.repaired += repaired;
+            client.help.copies += now.copies.saturating_sub(before.copies);
+            client.minute[step] += repaired as u32;
+            if client.help.flows > 0 && now.packets > before.packets {
+                busy.push(client.address);
             }
         }
-        self.seen.sort_unstable_by_key(|seen| seen.ends);
         busy
     }
 
@@ -111,7 +99,10 @@ impl Helped {
 
     /// Counts anew. What flows have had by now stays known, so that it is not counted again.
     pub fn reset(&mut self) {
-        self.clients.clear();
+        for client in &mut self.clients {
+            client.help = Help { flows: client.help.flows, ..Help::default() };
+            client.minute = [0; STEPS];
+        }
     }
 
     fn client(&mut self, address: IpAddr) -> Option<&mut Client> {
@@ -122,7 +113,13 @@ impl Helped {
             let idle = self.clients.iter().position(|client| client.help.flows == 0)?;
             self.clients.remove(idle);
         }
-        self.clients.push(Client { address, help: Help::default(), minute: [0; STEPS] });
+        self.clients.push(Client {
+            address,
+            help: Help::default(),
+            minute: [0; STEPS],
+            before: Flows::default(),
+            now: Flows::default(),
+        });
         self.clients.last_mut()
     }
 
@@ -139,6 +136,8 @@ impl Helped {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     fn flow(host: u8, packets: u64, repaired: u64) -> FlowInfo {
@@ -164,8 +163,9 @@ mod tests {
     fn flows_of_a_client_are_summed_and_those_that_end_stay_counted() {
         let mut helped = Helped::default();
         assert_eq!(helped.look(1, &[flow(9, 100, 1), flow(8, 5, 0)]), [address(9), address(8)]);
-        // One goes on, the other stands still; then a new one between the same ends.
+        // One goes on, the other stands still; then there is none, and then a new one.
         assert_eq!(helped.look(2, &[flow(8, 5, 0), flow(9, 200, 4)]), [address(9)]);
+        assert_eq!(helped.look(3, &[]), [] as [IpAddr; 0]);
         assert_eq!(helped.look(3, &[flow(9, 10, 2)]), [address(9)]);
         let help = Help { flows: 1, repaired: 6, copies: 12, repaired_minute: 6 };
         assert_eq!(helped.of(&[address(9), address(7)]), help);
@@ -178,6 +178,15 @@ mod tests {
         assert_eq!(helped.of(&[address(9)]), Help { flows: 0, repaired_minute: 0, ..help });
         helped.reset();
         assert_eq!(helped.of(&[address(9)]), Help::default());
+    }
+
+    #[test]
+    fn what_was_before_a_reset_is_not_counted_again() {
+        let mut helped = Helped::default();
+        helped.look(1, &[flow(9, 100, 5)]);
+        helped.reset();
+        helped.look(2, &[flow(9, 200, 6)]);
+        assert_eq!(helped.of(&[address(9)]).repaired, 1);
     }
 
     #[test]

@@ -2,21 +2,15 @@
 //! What clients are called: by the leases of dnsmasq, and by files of hosts. Where these
 //! cannot be read nobody has a name.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::net::IpAddr;
-use std::path::Path;
 
 use pemi_radio::mac::Mac;
 
 /// What dnsmasq has given away: a line each, with time, whose it is, address and name.
 const LEASES: &str = "/tmp/dhcp.leases";
-/// Files of hosts: an address and its names a line. The folder has those of dnsmasq and odhcpd.
-const HOSTS: &str = "/etc/hosts";
-const MORE_HOSTS: &str = "/tmp/hosts";
-/// More than that is read of no file, and of no more files. A lease takes 80 bytes.
-const MOST_BYTES: u64 = 128 << 10;
-const MOST_FILES: usize = 16;
+/// Files of hosts, the second one odhcpd's: an address and its names a line.
+const HOSTS: [&str; 2] = ["/etc/hosts", "/tmp/hosts/odhcpd"];
 /// The longest part of a name in DNS.
 const LONGEST: usize = 63;
 
@@ -31,10 +25,8 @@ impl Names {
     /// As the files have them now.
     pub fn read() -> Names {
         let mut names = Names::default();
-        names.leases(&text(Path::new(LEASES)));
-        names.hosts(&text(Path::new(HOSTS)));
-        let files = fs::read_dir(MORE_HOSTS).into_iter().flatten().flatten();
-        files.take(MOST_FILES).for_each(|file| names.hosts(&text(&file.path())));
+        names.leases(&text(LEASES));
+        HOSTS.iter().for_each(|file| names.hosts(&text(file)));
         names
     }
 
@@ -86,15 +78,9 @@ fn valid(name: &str) -> Option<String> {
     (plain && !name.is_empty() && name.len() <= LONGEST).then(|| name.to_string())
 }
 
-/// What a file says; nothing if it cannot be read, or is none.
-fn text(path: &Path) -> String {
-    let mut bytes = Vec::new();
-    if path.is_file()
-        && let Ok(file) = File::open(path)
-    {
-        let _ = file.take(MOST_BYTES).read_to_end(&mut bytes);
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+/// What a file says; nothing if it cannot be read.
+fn text(file: &str) -> String {
+    fs::read_to_string(file).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -123,11 +109,5 @@ mod tests {
         assert_eq!(names.of(None, &address("2001:db8::9")), Some("tablet"));
         assert_eq!(names.of(None, &address("192.0.2.12")), Some("printer"));
         assert_eq!(names.of(None, &[]), None);
-    }
-
-    #[test]
-    fn files_that_are_none() {
-        assert_eq!(text(Path::new("/nowhere/leases")), "");
-        assert_eq!(text(Path::new("/")), "");
     }
 }

@@ -167,13 +167,16 @@ impl Book {
 
     /// Compares where clients are with what was told last.
     fn settle(&mut self, now: Duration) {
-        let mut places = Vec::new();
+        let mut places: Vec<(IpAddr, Place)> = Vec::new();
         for record in self.stations.iter().filter(|record| record.left().is_none()) {
             let (interface, mac) = (record.interface(), record.mac());
             let place = Place { interface, mac, quality: record.worth() };
-            places.extend(self.directory.of(mac).into_iter().map(|client| (client, place)));
+            for client in self.directory.of(mac) {
+                // One at a time: sorting them would be 3 KB of code, and there are few.
+                let at = places.partition_point(|(before, _)| *before < client);
+                places.insert(at, (client, place));
+            }
         }
-        places.sort_unstable_by_key(|(client, _)| *client);
         let mut changed = |client, change| {
             self.news.push(News::Station { client, at: time(now), change });
         };

@@ -36,9 +36,11 @@ impl Directory {
 
     /// The addresses of a station, in their order, those of IPv4 first.
     pub fn of(&self, mac: Mac) -> Vec<IpAddr> {
-        let mut found: Vec<IpAddr> =
-            self.0.iter().filter(|known| known.mac == mac).map(|known| known.address).collect();
-        found.sort_unstable();
+        let mut found = Vec::new();
+        for known in self.0.iter().filter(|known| known.mac == mac) {
+            let at = found.partition_point(|address| *address < known.address);
+            found.insert(at, known.address);
+        }
         found
     }
 }

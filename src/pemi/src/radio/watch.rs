@@ -200,27 +200,24 @@ impl Watch {
         let mut radio = Radio::open()?;
         // Before the list, so that nothing is missed in between.
         self.events = Some(radio.events()?);
-        let mut interfaces = radio.interfaces()?;
+        let interfaces = radio.interfaces()?;
         self.radio = Some(radio);
-        interfaces.retain(Interface::has_stations);
-        let devices: Option<Vec<Link>> = self
-            .devices
-            .as_ref()
-            .map(|names| names.iter().filter_map(|name| self.route.link(name)).collect());
-        Ok(interfaces
-            .into_iter()
-            .filter(|interface| match &devices {
-                None => true,
-                Some(devices) => self
-                    .route
-                    .link_of(interface.index)
-                    .is_some_and(|link| devices.iter().any(|device| belongs(&link, device))),
-            })
-            .map(|Interface { index, name, mhz, .. }| {
+        let mut devices = Vec::new();
+        for name in self.devices.iter().flatten() {
+            devices.extend(self.route.link(name));
+        }
+        let mut found = Vec::new();
+        for interface in interfaces.into_iter().filter(Interface::has_stations) {
+            let link = self.route.link_of(interface.index);
+            let its = |link: Link| devices.iter().any(|device| belongs(&link, device));
+            if self.devices.is_none() || link.is_some_and(its) {
+                let Interface { index, name, mhz, .. } = interface;
                 let driver = driver(&name).unwrap_or_default();
-                AccessPoint { counting: Counting::of(&driver), index, name, mhz, driver }
-            })
-            .collect())
+                let counting = Counting::of(&driver);
+                found.push(AccessPoint { index, name, mhz, driver, counting });
+            }
+        }
+        Ok(found)
     }
 
     fn write(&self, change: impl FnOnce(&mut Book)) {
