@@ -83,7 +83,7 @@ impl Radio {
     pub fn stop(&mut self) {
         if self.running.take().is_some() {
             let turn = self.share.next_turn();
-            self.share.write(turn, |book| book.list(share::now(), Err(Condition::Off)));
+            self.share.write(turn, &mut |book| book.list(share::now(), Err(Condition::Off)));
         }
     }
 

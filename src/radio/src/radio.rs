@@ -34,7 +34,7 @@ impl Radio {
         let mut buffer = vec![0; ROOM];
         socket.send(&Family::question(0))?;
         let mut family = None;
-        answer(&socket, &mut buffer, 0, false, |message| family = Family::read(message))?;
+        answer(&socket, &mut buffer, 0, false, &mut |message| family = Family::read(message))?;
         let family = family.ok_or(io::ErrorKind::InvalidData)?;
         Ok(Radio { socket, family, sequence: 0, buffer })
     }
@@ -42,16 +42,16 @@ impl Radio {
     /// All interfaces of all radios in this network namespace.
     pub fn interfaces(&mut self) -> io::Result<Vec<Interface>> {
         let mut found = Vec::new();
-        let ask = |family, sequence| nl80211::interfaces(family, sequence);
-        self.ask(ask, true, |message| found.extend(Interface::read(message)))?;
+        let question = nl80211::interfaces(self.family.id, self.next());
+        self.ask(&question, true, &mut |message| found.extend(Interface::read(message)))?;
         Ok(found)
     }
 
     /// Calls `take` with each station of an interface. Says whether that is there: it may have
     /// gone before its event was heard.
     pub fn stations(&mut self, interface: u32, mut take: impl FnMut(&Station)) -> io::Result<bool> {
-        let ask = |family, sequence| nl80211::stations(family, sequence, interface);
-        is_there(self.ask(ask, true, |message| {
+        let question = nl80211::stations(self.family.id, self.next(), interface);
+        is_there(self.ask(&question, true, &mut |message| {
             if let Some(station) = Station::read(message) {
                 take(&station);
             }
@@ -61,8 +61,8 @@ impl Radio {
     /// One station; nothing if it is not there.
     pub fn station(&mut self, interface: u32, mac: Mac) -> io::Result<Option<Station>> {
         let mut found = None;
-        let ask = |family, sequence| nl80211::station(family, sequence, interface, mac);
-        is_there(self.ask(ask, false, |message| found = Station::read(message)))?;
+        let question = nl80211::station(self.family.id, self.next(), interface, mac);
+        is_there(self.ask(&question, false, &mut |message| found = Station::read(message)))?;
         Ok(found)
     }
 
@@ -72,14 +72,19 @@ impl Radio {
         Events::open(id, [Some(FAMILIES), config, mlme].into_iter().flatten())
     }
 
+    /// The number of the next question.
+    fn next(&mut self) -> u32 {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence
+    }
+
     fn ask(
         &mut self,
-        question: impl FnOnce(u16, u32) -> Vec<u8>,
+        question: &[u8],
         all: bool,
-        take: impl FnMut(&Message<'_>),
+        take: &mut dyn FnMut(&Message<'_>),
     ) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.socket.send(&question(self.family.id, self.sequence))?;
+        self.socket.send(question)?;
         answer(&self.socket, &mut self.buffer, self.sequence, all, take)
     }
 }
@@ -90,7 +95,7 @@ pub(crate) fn answer(
     buffer: &mut [u8],
     sequence: u32,
     all: bool,
-    mut take: impl FnMut(&Message<'_>),
+    take: &mut dyn FnMut(&Message<'_>),
 ) -> io::Result<()> {
     loop {
         for message in Messages(socket.receive(buffer)?) {

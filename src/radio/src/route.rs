@@ -35,9 +35,9 @@ impl Route {
 
     /// Calls `take` with each neighbour.
     pub fn neighbours(&mut self, mut take: impl FnMut(Neighbour)) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.socket.send(&Neighbour::question(self.sequence))?;
-        answer(&self.socket, &mut self.buffer, self.sequence, true, |message| {
+        let question = Neighbour::question(self.next());
+        self.socket.send(&question)?;
+        answer(&self.socket, &mut self.buffer, self.sequence, true, &mut |message| {
             if let Some(neighbour) = Neighbour::read(message) {
                 take(neighbour);
             }
@@ -46,24 +46,31 @@ impl Route {
 
     /// The device of this name; nothing if there is none.
     pub fn link(&mut self, name: &str) -> Option<Link> {
-        self.one(|sequence| Link::question(name, sequence))
+        let question = Link::question(name, self.next());
+        self.one(&question)
     }
 
     /// The device of this number.
     pub fn link_of(&mut self, index: u32) -> Option<Link> {
-        self.one(|sequence| Link::question_for(index, sequence))
+        let question = Link::question_for(index, self.next());
+        self.one(&question)
     }
 
     /// Whatever the reason for which there is no answer, nothing is known then.
-    fn one(&mut self, question: impl FnOnce(u32) -> Vec<u8>) -> Option<Link> {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.socket.send(&question(self.sequence)).ok()?;
+    fn one(&mut self, question: &[u8]) -> Option<Link> {
+        self.socket.send(question).ok()?;
         let mut found = None;
-        answer(&self.socket, &mut self.buffer, self.sequence, false, |message| {
+        answer(&self.socket, &mut self.buffer, self.sequence, false, &mut |message| {
             found = Link::read(message);
         })
         .ok()?;
         found
+    }
+
+    /// The number of the next question.
+    fn next(&mut self) -> u32 {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence
     }
 }
 

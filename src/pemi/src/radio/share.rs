@@ -98,8 +98,8 @@ impl Share {
     }
 
     /// Changes the book, and has everybody know what is new; not if another thread's turn has
-    /// come.
-    pub(super) fn write(&self, turn: u32, change: impl FnOnce(&mut Book)) {
+    /// come. (Were it made anew for each kind of change, that would be 2 KB of code each.)
+    pub(super) fn write(&self, turn: u32, change: &mut dyn FnMut(&mut Book)) {
         let mut book = locked(&self.book);
         if !self.is_turn(turn) {
             return;

@@ -98,7 +98,7 @@ impl Watch {
     fn learn(&mut self) -> io::Result<()> {
         let mut found = Vec::new();
         self.route.neighbours(|neighbour| found.push(neighbour))?;
-        self.write(|book| found.into_iter().for_each(|neighbour| book.learn(neighbour)));
+        self.write(|book| found.iter().for_each(|neighbour| book.learn(*neighbour)));
         Ok(())
     }
 
@@ -193,7 +193,12 @@ impl Watch {
         };
         let indices: Vec<u32> = found.iter().flatten().map(|it| it.index).collect();
         self.schedule.interfaces(&indices);
-        self.write(|book| book.list(now(), found));
+        let mut found = Some(found);
+        self.write(|book| {
+            if let Some(found) = found.take() {
+                book.list(now(), found);
+            }
+        });
     }
 
     fn open_radio(&mut self) -> io::Result<Vec<AccessPoint>> {
@@ -220,8 +225,8 @@ impl Watch {
         Ok(found)
     }
 
-    fn write(&self, change: impl FnOnce(&mut Book)) {
-        self.share.write(self.turn, change);
+    fn write(&self, mut change: impl FnMut(&mut Book)) {
+        self.share.write(self.turn, &mut change);
     }
 
     fn list_soon(&mut self) {
