@@ -211,8 +211,11 @@ def test_clients(page):
 
 def test_clients_come_a_few_at_a_time(page):
     browser = page.open(PATH, "many")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 10, "the second answer has not come")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 15, "the third answer has not come")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 20, "the fourth answer has not come")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 23, "the last answer has not come")
     asked = page.called("pemi")
-    browser.until(lambda: len(browser.run(CLIENTS)) == 23, "not all clients have come", 45)
     assert {call[3].get("limit") for call in asked if call[2] == "clients"} == {5}
 
 

@@ -17,9 +17,8 @@
 
 /* One question a second, in turns, and none while nobody looks. */
 const TURNS = [ 'history', 'status', 'history', 'flows', 'history', 'clients' ];
-/* Where samples are missing, older ones are asked for in the turns of the status and in every
- * second one of the flows. */
-const TURNS_CATCHING_UP = [ 'history', 'older', 'history', 'flows', 'history', 'older', 'history', 'older' ];
+/* Where samples are missing, older ones are asked for in the turns of the status. */
+const TURNS_CATCHING_UP = [ 'history', 'older', 'history', 'flows', 'history', 'older', 'clients', 'older' ];
 /* While no daemon answers: does it now, is the service running, has the kernel packet queues? */
 const TURNS_SILENT = [ null, 'status', null, 'status', 'service', 'status', null, 'status', 'queues', 'status' ];
 /* Who may not ask now hardly may in a second. */
