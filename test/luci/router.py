@@ -235,7 +235,11 @@ CLIENTS = [
     STATION,
     station(20, "helping", name="tablet", helped={**STATION["helped"], "repaired_minute": 53}),
     station(10, "helping", counts="at most", queue={"packets": 7, "drops": 1234}),
-    station(0, "clean", lost_minute=0, clean_s=10_900, clean_sent=1_234_567, name="laptop"),
+    station(
+        *(0, "clean"),
+        **{"name": "laptop", "lost_minute": 0, "clean_s": 10_900, "clean_sent": 1_234_567},
+        curve=[[100_000, 0]] * 12,
+    ),
     station(1, "untold", counts="nothing"),
     station(2, "unbelieved", counts="attempts"),
     station(3, "left", connected=False, left_s=725, signal_dbm=None),

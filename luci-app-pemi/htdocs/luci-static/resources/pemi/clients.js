@@ -56,6 +56,7 @@ function curve(client) {
 	drawing.setAttribute('class', 'pemi-curve');
 	drawing.setAttribute('width', shares.length * BAR);
 	drawing.setAttribute('height', HEIGHT);
+	drawing.setAttribute('style', 'border-bottom:1px solid;vertical-align:bottom');
 	bars.setAttribute('fill', 'var(--error-color-high, #e0402a)');
 	bars.setAttribute('d', shares.map(function(share, at) {
 		const height = (share / top * HEIGHT).toFixed(1);
@@ -69,6 +70,11 @@ function curve(client) {
 
 function small(text) {
 	return E('small', { 'style': 'opacity:.8;word-break:break-all' }, [ text ]);
+}
+
+/* In one line. */
+function whole(node) {
+	return E('span', { 'style': 'white-space:nowrap' }, [ node ]);
 }
 
 function who(client) {
@@ -90,9 +96,9 @@ function columns() {
 	return [
 		{ label: _('Client'), show: who },
 		{ label: _('Radio'), show: function(c) {
-			return c.interface ? E('span', {}, [ c.band || '', ' ', small(c.interface) ]) : '-';
+			return c.interface ? E('span', {}, [ whole(c.band || ''), ' ', whole(E('small', { 'style': 'opacity:.8' }, [ c.interface ])) ]) : '-';
 		} },
-		{ label: _('Signal'), show: function(c) { return c.signal_dbm == null ? '-' : '%d dBm'.format(c.signal_dbm); } },
+		{ label: _('Signal'), show: function(c) { return c.signal_dbm == null ? '-' : whole('%d dBm'.format(c.signal_dbm)); } },
 		{ label: _('Lost in the last hour'), help: _('In a thousand packets, after all retries of the radio'), show: share },
 		{ label: _('Retries'), help: _('Attempts beyond the first, in a hundred packets. Some drivers do not count them.'),
 			show: function(c) { return c.hour ? format.percent(c.hour.retries_percent) : '-'; } },
