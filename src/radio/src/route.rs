@@ -126,21 +126,3 @@ impl AsFd for Changes {
         self.socket.as_fd()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every network namespace has this device, and anybody may ask.
-    #[test]
-    fn the_loopback_device_is_there() {
-        let mut route = Route::open().unwrap();
-        let link = route.link("lo").unwrap();
-        assert_eq!((link.name.as_str(), link.master), ("lo", None));
-        assert_eq!(route.link_of(link.index), Some(link));
-        assert_eq!(route.link("a name of 16 byt"), None);
-        assert_eq!(route.link_of(u32::MAX >> 1), None);
-        route.neighbours(|_| {}).unwrap();
-        assert_eq!(Changes::open().unwrap().hear().unwrap(), None);
-    }
-}
