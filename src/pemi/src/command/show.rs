@@ -216,4 +216,58 @@ mod tests {
                 .contains("attention    device x")
         );
     }
+
+    #[test]
+    fn clients_have_their_sentences_at_the_end() {
+        let phone = json!({"name": "phone", "addresses": ["192.0.2.9"], "mac": "02:00:00:00:02:00",
+            "interface": "phy1-ap0", "band": "5 GHz", "signal_dbm": -54,
+            "hour": {"lost_per_mille": 0.525, "retries_percent": 2.5},
+            "queue": {"packets": 3, "drops": 2},
+            "helped": {"flows": 1, "repaired": 13, "copies": 15}, "sentence": "helping: 14 losses"});
+        let wired = json!({"name": null, "addresses": ["192.0.2.4"],
+            "helped": {"flows": 2, "repaired": 0, "copies": 0}, "sentence": "on no radio"});
+        let text = clients(&json!({"clients": [phone, wired]}));
+        let lines: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
+        let cells = |line: usize| {
+            lines[line].iter().copied().filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
+        };
+        assert_eq!(cells(0), CLIENTS[..12]);
+        assert_eq!(
+            cells(1),
+            [
+                "phone",
+                "192.0.2.9",
+                "02:00:00:00:02:00",
+                "phy1-ap0 5 GHz",
+                "-54",
+                "0.525",
+                "2.5",
+                "3",
+                "2",
+                "1",
+                "13",
+                "15",
+                "helping: 14 losses"
+            ]
+        );
+        assert_eq!(cells(2)[..4], ["192.0.2.4", "192.0.2.4", "-", "-"]);
+        assert_eq!(cells(2)[9..], ["2", "0", "0", "on no radio"]);
+    }
+
+    #[test]
+    fn what_access_points_there_are() {
+        let text = |radio: Value| status(&json!({"radio": radio}));
+        assert!(!text(json!({"state": "off", "access_points": []})).contains("radio"));
+        assert!(
+            text(json!({"state": "no radio", "access_points": []}))
+                .contains("radio        no radio")
+        );
+        let one = json!({"interface": "phy0-ap0", "driver": "ath9k", "stations": 3});
+        let works = json!({"state": "works", "access_points": [one], "asked": 7, "longest_us": 84,
+            "missed": 0});
+        assert!(text(works).contains(
+            "radio        stations 3 on phy0-ap0 (ath9k); asked 7 times, longest 84 us, missed 0"
+        ));
+    }
 }
