@@ -140,7 +140,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Where there is no nl80211: hears when it comes, which is [`Event::Missed`].
+    /// Where there is no nl80211: hears when it comes, which is [`Event::Family`].
     pub fn without_radio() -> io::Result<Events> {
         // No family has this number.
         Events::open(0, [FAMILIES].into_iter())
@@ -161,7 +161,7 @@ impl Events {
                 Ok(bytes) => {
                     let event = |message: Message<'_>| match message.kind == self.family {
                         true => Event::read(&message),
-                        false => Family::is_news(&message).then_some(Event::Missed),
+                        false => Family::is_news(&message).then_some(Event::Family),
                     };
                     self.heard.extend(Messages(bytes).flatten().filter_map(event));
                 }

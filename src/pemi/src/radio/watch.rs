@@ -132,7 +132,7 @@ impl Watch {
             match event {
                 Event::Joined { interface, .. } => self.schedule.hurry(interface),
                 Event::Left { .. } => {}
-                Event::Interface(_) | Event::InterfaceGone(_) | Event::Missed => self.list_soon(),
+                _ => self.list_soon(),
             }
             self.write(|book| book.hear(now(), &event));
         }
