@@ -54,7 +54,9 @@ class Router:
         self.service = {"start": 95, "stop": 10, "enabled": on, "running": on}
         defaults = {"type": "defaults", "flow_offloading": self.options.get("offloading", "0")}
         self.committed = {
-            "pemi": pemi_config("1" if on or self.options.get("crashed") else "0"),
+            "pemi": pemi_config(
+                self.options.get("enabled", "1" if on or self.options.get("crashed") else "0")
+            ),
             "firewall": {"cfg01e63d": defaults},
             "network": copy.deepcopy(NETWORK),
         }
@@ -76,7 +78,14 @@ class Router:
             return {"flows": frame["flows"][: arguments.get("limit", 20)]}
         if method == "history":
             return {"history": self.samples(elapsed, **arguments)}
+        if method == "clients" and not self.options.get("old"):
+            return self.clients(**arguments)
         raise Refused(NO_METHOD)
+
+    def clients(self, limit: int = 20, skip: int = 0, **_) -> dict:
+        found = self.options.get("clients", CLIENTS)
+        answer = {"helping": True, "radio": "works", **self.options.get("radio", {})}
+        return {"clients": found[skip : skip + limit], "total": len(found), **answer}
 
     def samples(self, elapsed: int, seconds: int = 600, skip: int = 0, **_) -> list[dict]:
         """The newest is of now; those of the time since the start follow in turn."""
@@ -211,11 +220,45 @@ SIDEKICK = {
     "refused": 3,
 }
 
+# What a daemon answered in the guest of test/wifi, of a station that was sent a stream.
+STATION = json.loads((FIXTURES / "clients.json").read_text())["clients"][0]
+
+
+def station(number: int, state: str, **more) -> dict:
+    """The same with another address, and in another state than the guest's ever was."""
+    own = {"mac": f"02:00:00:00:01:{number:02x}", "addresses": [f"10.0.0.{number}"]}
+    hour = {"sent": 20_000, "lost": number, "lost_per_mille": number / 20, "retries_percent": 3.4}
+    return {**STATION, **own, "hour": hour, "state": state, **more}
+
+
+CLIENTS = [
+    STATION,
+    station(20, "helping", name="tablet", helped={**STATION["helped"], "repaired_minute": 53}),
+    station(10, "helping", counts="at most", queue={"packets": 7, "drops": 1234}),
+    station(
+        *(0, "clean"),
+        **{"name": "laptop", "lost_minute": 0, "clean_s": 10_900, "clean_sent": 1_234_567},
+        curve=[[100_000, 0]] * 12,
+    ),
+    station(1, "untold", counts="nothing"),
+    station(2, "unbelieved", counts="attempts"),
+    station(3, "left", connected=False, left_s=725, signal_dbm=None),
+    {
+        "name": None,
+        "addresses": ["10.0.0.77"],
+        "connected": True,
+        "helped": {"flows": 2, "repaired": 7, "copies": 9, "repaired_minute": 1},
+        "state": "elsewhere",
+        "sentence": "on no radio of this router: its losses are inferred",
+    },
+]
+NOBODY = {"clients": [], "radio": {"radio": "no access point"}}
+
 STATES = {
     "running": {},
-    "idle": {},
-    "noquic": {},
-    "many": {},
+    "idle": NOBODY,
+    "noquic": {"clients": [], "radio": {"radio": "no radio"}},
+    "many": {"clients": [station(number, "losing") for number in range(23)]},
     "errors": {},
     "readonly": {"fixture": "running", "readonly": True},
     "off": {"fixture": None, "running": False},
@@ -229,5 +272,13 @@ STATES = {
     "reset": {"fixture": "running", "status": {"uptime_s": 90061, "hour": HOUR}},
     # Not recorded: a lab's downloads do not ask for quACKs.
     "sidekick": {"fixture": "running", "status": {"sidekick": SIDEKICK}},
+    # Switched off, with option radio 'always'.
+    "meter": {
+        "fixture": "idle",
+        "status": {"helping": False},
+        "radio": {"helping": False},
+        "enabled": "0",
+    },
+    "lookaway": {"fixture": "running", "clients": [], "radio": {"radio": "off"}},
     "bridged": {"fixture": "running", "status": {"mode": "bridged"}},
 }

@@ -20,6 +20,7 @@ SAYS = {
     "denied": ("denied", "permission"),
     "busy": ("timeout", "does not answer in time"),
     "older": ("running", "older than this page"),
+    "meter": ("meter", "looks at the Wi-Fi"),
     "ancient": ("old", "older than this page"),
 }
 POINTS = """
@@ -168,6 +169,83 @@ def test_the_sentence_names_the_time_that_its_figures_are_of(page):
     # One that does not tell it.
     browser = page.open(PATH, "older")
     assert browser.text(".pemi-sentence").startswith("So far it has repaired ")
+
+
+CLIENTS = """
+return [...document.querySelectorAll('#pemi-clients .tr:not(.table-titles)')]
+  .map(row => [...row.children].map(cell => cell.innerText.replace(/\\s+/g, ' ').trim()));
+"""
+
+
+def test_clients(page):
+    """Who loses most comes first; each is told in words."""
+    browser = page.open(PATH)
+    browser.until(lambda: len(browser.run(CLIENTS)) == 8, "not all clients have come")
+    rows = browser.run(CLIENTS)
+    assert rows[0] == [
+        "10.0.0.101 02:00:00:00:01:00",
+        "2.4 GHz wlan0",
+        "-50 dBm",
+        "25.5 ‰",
+        "0.0 %",
+        "-",
+        "0 / 0 / 0",
+        "51 lost in the last minute; none of its connections is helped",
+    ]
+    assert rows[1][0] == "tablet 10.0.0.20 02:00:00:00:01:14"
+    assert rows[2][5] == "7, dropped: 1,234"
+    words = {row[0].split()[0]: row[7] for row in rows}
+    assert words["tablet"] == "helping: 51 lost in the last minute, 53 repaired"
+    assert words["10.0.0.10"] == "helping: at most 51 lost in the last minute, 0 repaired"
+    assert words["laptop"] == "no help needed for 3 h 1 min: 0 of 1,234,567 packets lost"
+    assert words["10.0.0.1"] == "this access point does not tell"
+    assert words["10.0.0.2"].startswith("this access point counts attempts")
+    assert words["10.0.0.3"] == "left 12 min ago"
+    assert words["10.0.0.77"] == "on no radio of this router: its losses are inferred"
+    # One bar, of the last five minutes.
+    bars = "return document.querySelector('.pemi-curve path').getAttribute('d')"
+    assert browser.run(bars) == "M66 18 v-18.0h5 v18.0z"
+    browser.picture("overview-clients-1280-light")
+    assert browser.problems() == []
+
+
+def test_clients_come_a_few_at_a_time(page):
+    browser = page.open(PATH, "many")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 10, "the second answer has not come")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 15, "the third answer has not come")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 20, "the fourth answer has not come")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 23, "the last answer has not come")
+    asked = page.called("pemi")
+    assert {call[3].get("limit") for call in asked if call[2] == "clients"} == {5}
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("idle", "No access point of this router"), ("noquic", "no Wi-Fi that can be asked")],
+)
+def test_why_there_are_no_clients(page, state, words):
+    browser = page.open(PATH, state)
+    browser.says(words, "#pemi-clients")
+
+
+@pytest.mark.parametrize("state", ["older", "lookaway"])
+def test_clients_are_not_mentioned_where_nobody_looks(page, state):
+    """Also by a daemon that knows nothing of them."""
+    browser = page.open(PATH, state)
+    assert "Mode" in dict(browser.run(HEALTH))
+    assert "Wi-Fi of each client" not in browser.text()
+
+
+def test_wifi_is_looked_at_though_nobody_is_helped(page):
+    browser = page.open(PATH, "meter")
+    browser.one("[data-pemi-state='meter']")
+    browser.until(lambda: len(browser.run(CLIENTS)) == 8, "not all clients have come")
+    assert "help is switched off" in browser.run(CLIENTS)[0][7]
+    assert "Last two minutes" not in browser.text()
+    assert [one.get_attribute("data-pemi-action") for one in browser.all("[data-pemi-action]")] == [
+        "on"
+    ]
+    assert browser.problems() == []
 
 
 def test_a_kernel_without_queues(page):

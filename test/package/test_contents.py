@@ -26,8 +26,8 @@ ARCHES = {
         *("arm", 32, False, True, 900 * KIB),
         "armv7-unknown-linux-musleabihf",
     ),
-    "mips_24kc": ("mips", 32, True, False, 700 * KIB, "mips-unknown-linux-musl"),
-    "mipsel_24kc": ("mips", 32, False, False, 700 * KIB, "mipsel-unknown-linux-musl"),
+    "mips_24kc": ("mips", 32, True, False, 740 * KIB, "mips-unknown-linux-musl"),
+    "mipsel_24kc": ("mips", 32, False, False, 740 * KIB, "mipsel-unknown-linux-musl"),
     "x86_64": ("x86_64", 64, False, True, 900 * KIB, "x86_64-unknown-linux-musl"),
 }
 LARGEST_PACKAGE = 400 * KIB

@@ -263,6 +263,7 @@ BAD = [
     ("main", "bypass_mark", "0x20000000", "bits that mark"),
     ("main", "helped_mark", "0x10000000", "bits that bypass_mark"),
     ("main", "realtime_priority", "99", "0 to 98"),
+    ("main", "radio", "on", "auto, always, off"),
     ("main", "log_level", "loud", "error, warn, info, debug"),
     ("main", "control", "relative", "absolute path"),
     ("sidekick", "enabled", "2", "1, 0, on, off"),
@@ -370,6 +371,44 @@ def test_stop_leaves_nothing(router):
     leaves_nothing(router)
 
 
+def test_wifi_is_looked_at_though_nobody_is_to_be_helped(router):
+    router.uci("set pemi.main.radio=always", "set firewall.@defaults[0].flow_offloading=1")
+    router.service("start")
+    assert router.instance["command"] == RUN and router.log == []
+    assert (router.config["firewall"], router.config["devices"]) == ("nobody", "br-lan")
+    assert not (router.root / "var/etc/pemi/fw4.nft").exists()
+    # Help is switched on, and off again.
+    router.write("/var/state/table", "")
+    enable(router)
+    router.service("reload")
+    assert router.config["firewall"] == "nft"
+    assert (router.root / "var/etc/pemi/fw4.nft").exists()
+    wait_for(router, "/var/log/firewall", "reload\n")
+    router.uci("set pemi.main.enabled=0")
+    router.service("reload")
+    assert router.config["firewall"] == "nobody"
+    assert not (router.root / "var/etc/pemi/fw4.nft").exists()
+    wait_for(router, "/var/log/firewall", "reload\nreload\n")
+    # It is enough that nobody wants to look.
+    router.uci("set pemi.main.radio=auto")
+    router.service("reload")
+    assert router.told["instances"] == {}
+    leaves_nothing(router)
+
+
+def test_names_of_clients_are_in_the_jail_if_there_are_any(router):
+    router.program("/sbin/ujail", "#!/bin/sh\n")
+    enable(router)
+    router.write("/tmp/dhcp.leases", "")
+    (router.root / "tmp/hosts").mkdir()
+    router.service("start")
+    mounts = router.instance["jail"]["mount"]
+    assert (mounts["/tmp/dhcp.leases"], mounts["/tmp/hosts"]) == ("0", "0")
+    (router.root / "tmp/dhcp.leases").unlink()
+    router.service("restart")
+    assert "/tmp/dhcp.leases" not in router.instance["jail"]["mount"]
+
+
 def test_helped_flows_are_kept_from_offloading_while_it_runs(router):
     enable(router)
     router.service("start")
@@ -406,6 +445,8 @@ def test_status_flows_and_check_are_verbs(router):
     assert (status.returncode, status.stdout) == (0, "running\n")
     flows = router.service("flows")
     assert flows.returncode == 1 and "is the pemi service running?" in flows.stderr
+    clients = router.service("clients")
+    assert clients.returncode == 1 and "is the pemi service running?" in clients.stderr
     check = router.service("check")
     assert check.returncode == 0 and "cache_kib = 4096" in check.stdout
     assert 'firewall = "nft"' in check.stdout, "as the service has it"

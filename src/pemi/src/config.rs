@@ -16,7 +16,7 @@ pub mod options;
 mod problem;
 
 pub use memory::fits;
-pub use options::{Config, Firewall, Mode, Named, Repaired, Sidekick};
+pub use options::{Config, Firewall, Mode, Named, Radio, Repaired, Sidekick};
 use options::{Entry, MAIN, SECTIONS, TABLE};
 pub use problem::{Error, Problem};
 

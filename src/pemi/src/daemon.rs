@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `pemi run`: what the main thread does, and what it answers to whoever asks.
 
+pub(crate) mod clients;
 pub mod control;
+pub(crate) mod helped;
 pub mod history;
+pub(crate) mod names;
 pub(crate) mod open;
 pub mod request;
 pub mod run;

@@ -8,5 +8,6 @@ pub mod daemon;
 pub mod datapath;
 pub mod firewall;
 pub(crate) mod log;
+pub mod radio;
 pub mod sidekick;
 pub mod sys;

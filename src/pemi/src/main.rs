@@ -49,6 +49,7 @@ fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), Stri
     let (method, argument) = match question {
         Question::Status => ("status", None),
         Question::Flows(limit) => ("flows", Some(("limit", limit))),
+        Question::Clients(limit) => ("clients", Some(("limit", limit))),
         Question::History(seconds) => ("history", Some(("seconds", seconds))),
     };
     let answer = ask::ask(sockets, method, argument)?;
@@ -56,6 +57,7 @@ fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), Stri
         _ if as_json => print(&format!("{answer}\n")),
         Question::Status => print(&show::status(&answer)),
         Question::Flows(_) => print(&show::flows(&answer)),
+        Question::Clients(_) => print(&show::clients(&answer)),
         Question::History(_) => print(&show::history(&answer)),
     }
     Ok(())

@@ -8,7 +8,7 @@ use std::io;
 use std::num::{NonZeroU8, NonZeroU16};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
 use pemi_sidekick::Interval;
 use pemi_sidekick::router::Stats;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Mode};
 use crate::sys::poll::Waker;
-use crate::sys::privileges;
+use crate::sys::{privileges, thread};
 
 mod envelope;
 mod error;
@@ -201,15 +201,12 @@ fn start(settings: Settings) -> Result<Running, Error> {
         snapshot: Mutex::default(),
     });
     let worker = Worker::open(&settings, shared.clone())?;
-    let thread = thread::Builder::new()
-        .name("pemi-sidekick".into())
-        .stack_size(STACK)
-        .spawn(move || {
-            // Its packet socket comes and goes with the sessions.
-            privileges::keep_in_thread(&[privileges::NET_RAW]);
-            worker.run()
-        })
-        .map_err(Error::Thread)?;
+    let work = move || {
+        // Its packet socket comes and goes with the sessions.
+        privileges::keep_in_thread(&[privileges::NET_RAW]);
+        worker.run()
+    };
+    let thread = thread::start("pemi-sidekick", STACK, Box::new(work)).map_err(Error::Thread)?;
     log::info!("sidekick answers port={}", settings.port);
     Ok(Running { settings, shared, thread })
 }

@@ -11,3 +11,4 @@ pub(crate) mod sched;
 pub(crate) mod seccomp;
 pub(crate) mod signals;
 pub mod socket;
+pub(crate) mod thread;

@@ -15,9 +15,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("log", &["sys"]),
     ("firewall", &["config", "sys"]),
+    ("radio", &["config", "sys"]),
     ("sidekick", &["config", "sys"]),
     ("datapath", &["config", "log", "sys"]),
-    ("daemon", &["config", "datapath", "firewall", "log", "sidekick", "sys"]),
+    ("daemon", &["config", "datapath", "firewall", "log", "radio", "sidekick", "sys"]),
     ("command", &["config", "daemon", "datapath", "firewall", "log", "sys"]),
 ];
 

@@ -27,6 +27,8 @@ pub enum Event {
     Interface(Interface),
     /// The interface of this number is gone.
     InterfaceGone(u32),
+    /// nl80211 itself came or went: open and ask for everything anew.
+    Family,
     /// There were more than the socket could keep: ask for everything anew.
     Missed,
 }

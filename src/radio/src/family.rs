@@ -9,6 +9,11 @@ const NAME: &[u8] = b"nl80211\0";
 const CONTROLLER: u16 = 16;
 /// Command: tell of a family (CTRL_CMD_GETFAMILY).
 const GET: u8 = 3;
+/// Commands: a family is new, or gone (CTRL_CMD_NEWFAMILY, CTRL_CMD_DELFAMILY).
+const CAME: u8 = 1;
+const WENT: u8 = 2;
+/// The group that hears of families; it has this number in every kernel.
+pub(crate) const FAMILIES: u32 = CONTROLLER as u32;
 /// Attribute: a family's number (CTRL_ATTR_FAMILY_ID).
 const ID: u16 = 1;
 /// Attribute: a family's name (CTRL_ATTR_FAMILY_NAME).
@@ -35,6 +40,14 @@ impl Family {
     /// The question for it.
     pub fn question(sequence: u32) -> Vec<u8> {
         Question::one(CONTROLLER, GET, sequence).with(FAMILY_NAME, NAME).finish()
+    }
+
+    /// Whether this says that nl80211 came or went, without being asked.
+    pub fn is_news(message: &Message<'_>) -> bool {
+        let is_it = |(kind, payload)| kind == FAMILY_NAME && payload == NAME;
+        message.kind == CONTROLLER
+            && matches!(message.command(), Some(CAME | WENT))
+            && message.attributes().any(is_it)
     }
 
     /// From the answer.

@@ -14,15 +14,28 @@ const ETHTOOL: u32 = 0x8946;
 /// ETHTOOL_GDRVINFO of linux/ethtool.h.
 const DRIVER_INFO: u32 = 3;
 
-/// A socket of generic netlink.
+/// Whom a socket speaks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// Generic netlink, and so nl80211.
+    Generic,
+    /// Whoever knows of network devices and neighbours.
+    Route,
+}
+
+/// A socket of netlink.
 #[derive(Debug)]
 pub struct Socket(OwnedFd);
 
 impl Socket {
     /// One that waits for answers, or one that never waits.
-    pub fn open(waits: bool) -> io::Result<Socket> {
+    pub fn open(whom: Whom, waits: bool) -> io::Result<Socket> {
         let flags = if waits { 0 } else { libc::SOCK_NONBLOCK };
-        let fd = socket(libc::AF_NETLINK, libc::SOCK_RAW | flags, libc::NETLINK_GENERIC)?;
+        let protocol = match whom {
+            Whom::Generic => libc::NETLINK_GENERIC,
+            Whom::Route => libc::NETLINK_ROUTE,
+        };
+        let fd = socket(libc::AF_NETLINK, libc::SOCK_RAW | flags, protocol)?;
         // SAFETY: a plain C struct for which all zeroes is valid: the kernel chooses the address.
         let mut address: libc::sockaddr_nl = unsafe { mem::zeroed() };
         address.nl_family = libc::AF_NETLINK as libc::sa_family_t;

@@ -82,6 +82,13 @@ impl<'a> Message<'a> {
     pub fn attributes(&self) -> Attributes<'a> {
         Attributes(self.payload.get(COMMAND..).unwrap_or_default())
     }
+
+    /// A head of this many bytes, which other families than generic netlink have, and the
+    /// attributes behind it.
+    pub fn headed<const N: usize>(&self) -> Option<(&'a [u8; N], Attributes<'a>)> {
+        let (head, rest) = self.payload.split_first_chunk()?;
+        Some((head, Attributes(rest)))
+    }
 }
 
 /// The messages that follow each other in these bytes; nothing after a malformed one.
@@ -154,6 +161,11 @@ pub fn text(payload: &[u8]) -> String {
     String::from_utf8_lossy(&payload[..end]).into_owned()
 }
 
+/// The head of generic netlink. Version 1 is the only one so far.
+fn generic(command: u8) -> [u8; COMMAND] {
+    [command, 1, 0, 0]
+}
+
 /// Writes a question.
 #[derive(Clone, Debug)]
 pub struct Question(Vec<u8>);
@@ -161,21 +173,32 @@ pub struct Question(Vec<u8>);
 impl Question {
     /// To a family, about one thing.
     pub fn one(family: u16, command: u8, sequence: u32) -> Question {
-        Question::new(family, REQUEST, command, sequence)
+        Question::new(family, REQUEST, sequence, &generic(command))
     }
 
     /// To a family, about all that there is.
     pub fn all(family: u16, command: u8, sequence: u32) -> Question {
-        Question::new(family, REQUEST | DUMP, command, sequence)
+        Question::new(family, REQUEST | DUMP, sequence, &generic(command))
     }
 
-    fn new(family: u16, flags: u16, command: u8, sequence: u32) -> Question {
+    /// About one thing, with a head that is no command of generic netlink.
+    pub fn one_headed(kind: u16, sequence: u32, head: &[u8]) -> Question {
+        Question::new(kind, REQUEST, sequence, head)
+    }
+
+    /// The same about all that there is.
+    pub fn all_headed(kind: u16, sequence: u32, head: &[u8]) -> Question {
+        Question::new(kind, REQUEST | DUMP, sequence, head)
+    }
+
+    fn new(family: u16, flags: u16, sequence: u32, head: &[u8]) -> Question {
         let mut bytes = vec![0; 4];
         bytes.extend(family.to_ne_bytes());
         bytes.extend(flags.to_ne_bytes());
         bytes.extend(sequence.to_ne_bytes());
-        // The port is the kernel's to fill in. Version 1 is the only one so far.
-        bytes.extend([0, 0, 0, 0, command, 1, 0, 0]);
+        // The port is the kernel's to fill in.
+        bytes.extend([0; 4]);
+        bytes.extend(head);
         Question(bytes)
     }
 

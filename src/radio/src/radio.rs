@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::event::Event;
-use crate::family::Family;
+use crate::family::{FAMILIES, Family};
 use crate::interface::Interface;
-use crate::kernel::Socket;
+use crate::kernel::{Socket, Whom};
 use crate::mac::Mac;
 use crate::netlink::{Malformed, Message, Messages, Role};
 use crate::nl80211;
@@ -30,11 +30,11 @@ pub struct Radio {
 impl Radio {
     /// The error is `NotFound` where the kernel has no nl80211.
     pub fn open() -> io::Result<Radio> {
-        let socket = Socket::open(true)?;
+        let socket = Socket::open(Whom::Generic, true)?;
         let mut buffer = vec![0; ROOM];
         socket.send(&Family::question(0))?;
         let mut family = None;
-        answer(&socket, &mut buffer, 0, false, |message| family = Family::read(message))?;
+        answer(&socket, &mut buffer, 0, false, &mut |message| family = Family::read(message))?;
         let family = family.ok_or(io::ErrorKind::InvalidData)?;
         Ok(Radio { socket, family, sequence: 0, buffer })
     }
@@ -42,16 +42,16 @@ impl Radio {
     /// All interfaces of all radios in this network namespace.
     pub fn interfaces(&mut self) -> io::Result<Vec<Interface>> {
         let mut found = Vec::new();
-        let ask = |family, sequence| nl80211::interfaces(family, sequence);
-        self.ask(ask, true, |message| found.extend(Interface::read(message)))?;
+        let question = nl80211::interfaces(self.family.id, self.next());
+        self.ask(&question, true, &mut |message| found.extend(Interface::read(message)))?;
         Ok(found)
     }
 
     /// Calls `take` with each station of an interface. Says whether that is there: it may have
     /// gone before its event was heard.
     pub fn stations(&mut self, interface: u32, mut take: impl FnMut(&Station)) -> io::Result<bool> {
-        let ask = |family, sequence| nl80211::stations(family, sequence, interface);
-        is_there(self.ask(ask, true, |message| {
+        let question = nl80211::stations(self.family.id, self.next(), interface);
+        is_there(self.ask(&question, true, &mut |message| {
             if let Some(station) = Station::read(message) {
                 take(&station);
             }
@@ -61,39 +61,41 @@ impl Radio {
     /// One station; nothing if it is not there.
     pub fn station(&mut self, interface: u32, mac: Mac) -> io::Result<Option<Station>> {
         let mut found = None;
-        let ask = |family, sequence| nl80211::station(family, sequence, interface, mac);
-        is_there(self.ask(ask, false, |message| found = Station::read(message)))?;
+        let question = nl80211::station(self.family.id, self.next(), interface, mac);
+        is_there(self.ask(&question, false, &mut |message| found = Station::read(message)))?;
         Ok(found)
     }
 
     /// What happens from now on.
     pub fn events(&self) -> io::Result<Events> {
-        let socket = Socket::open(false)?;
-        for group in [self.family.config, self.family.mlme].into_iter().flatten() {
-            socket.join(group)?;
-        }
-        Ok(Events { socket, family: self.family.id, heard: VecDeque::new(), buffer: vec![0; ROOM] })
+        let Family { id, config, mlme } = self.family;
+        Events::open(id, [Some(FAMILIES), config, mlme].into_iter().flatten())
+    }
+
+    /// The number of the next question.
+    fn next(&mut self) -> u32 {
+        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence
     }
 
     fn ask(
         &mut self,
-        question: impl FnOnce(u16, u32) -> Vec<u8>,
+        question: &[u8],
         all: bool,
-        take: impl FnMut(&Message<'_>),
+        take: &mut dyn FnMut(&Message<'_>),
     ) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        self.socket.send(&question(self.family.id, self.sequence))?;
+        self.socket.send(question)?;
         answer(&self.socket, &mut self.buffer, self.sequence, all, take)
     }
 }
 
 /// Reads one answer to its end. What is left of an earlier one has another number.
-fn answer(
+pub(crate) fn answer(
     socket: &Socket,
     buffer: &mut [u8],
     sequence: u32,
     all: bool,
-    mut take: impl FnMut(&Message<'_>),
+    take: &mut dyn FnMut(&Message<'_>),
 ) -> io::Result<()> {
     loop {
         for message in Messages(socket.receive(buffer)?) {
@@ -138,14 +140,30 @@ pub struct Events {
 }
 
 impl Events {
+    /// Where there is no nl80211: hears when it comes, which is [`Event::Family`].
+    pub fn without_radio() -> io::Result<Events> {
+        // No family has this number.
+        Events::open(0, [FAMILIES].into_iter())
+    }
+
+    fn open(family: u16, groups: impl Iterator<Item = u32>) -> io::Result<Events> {
+        let socket = Socket::open(Whom::Generic, false)?;
+        for group in groups {
+            socket.join(group)?;
+        }
+        Ok(Events { socket, family, heard: VecDeque::new(), buffer: vec![0; ROOM] })
+    }
+
     /// The next event; nothing if there is none yet.
     pub fn hear(&mut self) -> io::Result<Option<Event>> {
         while self.heard.is_empty() {
             match self.socket.receive(&mut self.buffer) {
                 Ok(bytes) => {
-                    let messages = Messages(bytes).flatten();
-                    let ours = messages.filter(|message| message.kind == self.family);
-                    self.heard.extend(ours.filter_map(|message| Event::read(&message)));
+                    let event = |message: Message<'_>| match message.kind == self.family {
+                        true => Event::read(&message),
+                        false => Family::is_news(&message).then_some(Event::Family),
+                    };
+                    self.heard.extend(Messages(bytes).flatten().filter_map(event));
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {

@@ -172,7 +172,7 @@ impl Stations {
                 self.interfaces.retain(|counted| counted.interface != gone);
                 self.leave(now, |record| record.interface == gone);
             }
-            Event::Interface(_) | Event::Missed => {}
+            Event::Interface(_) | Event::Family | Event::Missed => {}
         }
     }
 

@@ -5,7 +5,9 @@
 use pemi_radio::event::Event;
 use pemi_radio::family::Family;
 use pemi_radio::interface::{Interface, Kind};
+use pemi_radio::link::Link;
 use pemi_radio::mac::Mac;
+use pemi_radio::neighbour::Neighbour;
 use pemi_radio::netlink::{Attributes, Messages, Question};
 use pemi_radio::station::{Queue, Station};
 
@@ -153,4 +155,69 @@ fn whatever_is_changed_is_read_without_a_panic() {
         }
         read(&bytes);
     }
+}
+
+/// A neighbour (RTM_NEWNEIGH, 28) in a state, with an address (1) and whose it is (2).
+fn neighbour(state: u16, address: &[u8], mac: &[u8]) -> Option<Neighbour> {
+    let mut head = [0; 12];
+    head[8..10].copy_from_slice(&state.to_ne_bytes());
+    let bytes = Question::one_headed(28, 0, &head).with(1, address).with(2, mac).finish();
+    Neighbour::read(&Messages(&bytes).next().unwrap().unwrap())
+}
+
+#[test]
+fn neighbours_are_told_where_it_is_known_whose_an_address_is() {
+    let (v4, v6) = ([192, 0, 2, 9], [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+    let mac = [2, 0, 0, 0, 0, 9];
+    for (address, text) in [(&v4[..], "192.0.2.9"), (&v6[..], "2001:db8::9")] {
+        // Reachable, stale, permanent.
+        for state in [0x02, 0x04, 0x80] {
+            let found = neighbour(state, address, &mac).unwrap();
+            assert_eq!((found.address.to_string().as_str(), found.mac), (text, Mac(mac)));
+        }
+        // Being asked for the first time, without an answer, needing none.
+        for state in [0x01, 0x20, 0x40] {
+            assert_eq!(neighbour(state, address, &mac), None, "{state:#x}");
+        }
+    }
+    let of_link = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+    for (address, mac) in [
+        (&of_link[..], &mac[..]),
+        (&[224, 0, 0, 1], &mac),
+        (&[0; 4], &mac),
+        (&[1; 5], &mac),
+        (&v4, &[0; 8]),
+        (&v4, &[]),
+    ] {
+        assert_eq!(neighbour(2, address, mac), None, "{address:?} {mac:?}");
+    }
+}
+
+#[test]
+fn a_port_of_a_bridge_and_a_vlan() {
+    let mut head = [0; 16];
+    head[4..8].copy_from_slice(&7u32.to_ne_bytes());
+    let device = |kind| Question::one_headed(kind, 0, &head).with(3, b"phy0-ap0\0");
+    let read = |bytes: Vec<u8>| {
+        let message = Messages(&bytes).next().unwrap().unwrap();
+        (Link::read(&message), Link::is_news(&message))
+    };
+    let mut link = Link { index: 7, name: "phy0-ap0".into(), master: Some(3), lower: None };
+    assert_eq!(read(device(16).with(10, &3u32.to_ne_bytes()).finish()), (Some(link.clone()), true));
+    (link.master, link.lower) = (None, Some(2));
+    assert_eq!(read(device(16).with(5, &2u32.to_ne_bytes()).finish()), (Some(link), true));
+    // It is gone; a question is neither.
+    assert_eq!(read(device(17).finish()), (None, true));
+    assert_eq!(read(device(18).finish()), (None, false));
+    assert_eq!(read(Question::one_headed(16, 0, &[0; 15]).finish()).0, None);
+}
+
+#[test]
+fn a_kernel_that_gets_or_loses_nl80211() {
+    let is_news = |command, name: &[u8]| {
+        let bytes = Question::one(16, command, 0).with(2, name).finish();
+        Family::is_news(&Messages(&bytes).next().unwrap().unwrap())
+    };
+    assert!(is_news(1, b"nl80211\0") && is_news(2, b"nl80211\0"));
+    assert!(!is_news(1, b"nl802154\0") && !is_news(3, b"nl80211\0"));
 }

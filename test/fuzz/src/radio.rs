@@ -8,7 +8,9 @@ use pemi_radio::counting::Counting;
 use pemi_radio::event::Event;
 use pemi_radio::family::Family;
 use pemi_radio::interface::Interface;
+use pemi_radio::link::Link;
 use pemi_radio::mac::Mac;
+use pemi_radio::neighbour::Neighbour;
 use pemi_radio::netlink::{Messages, Question, Role};
 use pemi_radio::schedule::{Ask, Schedule};
 use pemi_radio::station::{Counters, Station};
@@ -40,6 +42,10 @@ fn messages(bytes: &[u8]) {
             assert_ne!(number, 0);
         }
         let _ = (Family::read(&message), Interface::read(&message));
+        let _ = (Link::read(&message), Link::is_news(&message), Family::is_news(&message));
+        if let Some(neighbour) = Neighbour::read(&message) {
+            assert!(!neighbour.address.is_multicast() && !neighbour.address.is_unspecified());
+        }
         if let Some(event) = Event::read(&message) {
             known.hear(Duration::ZERO, &event);
         }
@@ -166,6 +172,15 @@ pub fn seeds() -> Vec<Vec<u8>> {
         of(19).with(6, &mac).with(21, &info).finish(),
         of(20).with(6, &mac).finish(),
         of(8).finish(),
+        // A port of a bridge, and a neighbour that is reachable.
+        Question::one_headed(16, 0, &[0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+            .with(3, b"wlan0\0")
+            .with(10, &3u32.to_ne_bytes())
+            .finish(),
+        Question::one_headed(28, 0, &[2, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 1])
+            .with(1, &[192, 0, 2, 9])
+            .with(2, &mac)
+            .finish(),
     ];
     let mut seeds: Vec<Vec<u8>> = dump.iter().map(|one| [&[0], &one[..]].concat()).collect();
     seeds.push([&[0], &dump.concat()[..]].concat());

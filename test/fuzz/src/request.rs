@@ -42,6 +42,7 @@ fn within_limits(request: Request) {
     match request {
         Request::Status | Request::Reset => {}
         Request::Flows { limit } => assert!((1..=1000).contains(&limit)),
+        Request::Clients { limit, skip } => assert!((1..=512).contains(&limit) && skip <= 512),
         Request::History { seconds, skip } => {
             assert!((1..=history::SAMPLES).contains(&seconds) && skip <= history::SAMPLES);
         }
@@ -55,6 +56,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         r#"{"method":"status"}"#,
         r#"{"method":"flows","limit":5}"#,
         r#"{"method":"flows","limit":0}"#,
+        r#"{"method":"clients","limit":512,"skip":5}"#,
         r#"{"method":"history","seconds":60,"skip":600}"#,
         r#"{"method":"history","seconds":null,"skip":-1}"#,
         "{\"method\":\"reset\"}\n{\"method\":\"log\",\"level\":\"debug\"}\n",

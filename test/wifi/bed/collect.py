@@ -46,7 +46,14 @@ def run(setup: Setup, logs: Path) -> dict[str, object]:
             "wan": _wan(logs),
         },
         "station": _station(logs),
+        "clients": _clients(logs),
     }
+
+
+def _clients(logs: Path) -> list[dict] | None:
+    """What the daemon tells of the stations, if it took part."""
+    path = logs / "clients.json"
+    return json.loads(path.read_text())["clients"] if path.exists() else None
 
 
 def _complaints(logs: Path) -> str:

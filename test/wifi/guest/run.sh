@@ -108,11 +108,23 @@ stop_pemi() {
 	pemi status --json >"$logs/status.json"
 	cp "/proc/$PEMI/stat" "$logs/pemi.stat"
 	grep VmHWM "/proc/$PEMI/status" >"$logs/pemi.memory"
+	asked=$(pemi_asked)
+	until_true pemi_has_asked_again
+	pemi clients --json >"$logs/clients.json"
 	kill "$PEMI"
 	while [ -e "/proc/$PEMI" ] && [ "$tries" -gt 0 ]; do
 		sleep 0.1
 		tries=$((tries - 1))
 	done
+}
+
+# How often the daemon has asked the access points.
+pemi_asked() {
+	pemi status --json | sed 's/.*"asked":\([0-9]*\).*/\1/'
+}
+
+pemi_has_asked_again() {
+	[ "$(pemi_asked)" -gt "$asked" ]
 }
 
 # What the access points count of their stations.

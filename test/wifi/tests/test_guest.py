@@ -45,6 +45,7 @@ _REPEATED = [_setup("poor", _download(1_000_000), assist) for assist in ("off", 
 _MEASURED = [
     _setup("clean", echo(_ECHOES)),
     _setup("clean", probe(_PACKETS / _RATE, _RATE, 8), air=_LOSSY),
+    _setup("clean", probe(_PACKETS / _RATE, _RATE, 8), "pemi", air=_LOSSY),
     *[
         _setup("clean", _download(5_000_000), assist, seed)
         for assist, seed in (("off", 1), ("pemi", 1), ("pemi", 2), ("pemi", 3))
@@ -99,6 +100,21 @@ def test_the_access_point_counts_the_losses_of_the_log(boots):
     assert run["metrics"]["delay_ms"]["p50"] < 5
 
 
+def test_the_daemon_tells_what_the_access_point_counts(boots):
+    run = boots[1][2]
+    lost = run["links"]["wifi"]["down"]["lost"]
+    assert lost > _PACKETS / 100
+    assert run["station"]["tx_failed"] == lost
+    (client,) = run["clients"]
+    assert (client["lost"], client["hour"]["lost"], client["lost_minute"]) == (lost, lost, lost)
+    assert client["sent"] >= _PACKETS
+    assert client["counts"] == "exactly"
+    assert (client["interface"], client["band"]) == ("wlan0", "2.4 GHz")
+    assert client["addresses"] == ["10.0.0.101"]
+    # A stream on a port that is not helped.
+    assert client["sentence"] == f"{lost} losses in the last minute; none of its flows is helped"
+
+
 def test_the_same_plan_gives_the_same_goodput(boots):
     first, second = ([run["metrics"]["goodput_mbps"] for run in boots[n]] for n in (3, 4))
     assert [f"{mbps:.3g}" for mbps in first] == [f"{mbps:.3g}" for mbps in second]
@@ -134,7 +150,7 @@ def test_an_encrypted_network_carries_all_of_it(boots):
 
 
 def test_a_clean_hop_is_as_fast_as_without(boots):
-    off, *on = boots[1][2:]
+    off, *on = boots[1][3:]
     for run in on:
         assert run["links"]["wifi"]["down"]["lost"] == 0
         assert run["metrics"]["goodput_mbps"] >= 0.995 * off["metrics"]["goodput_mbps"]
@@ -142,7 +158,7 @@ def test_a_clean_hop_is_as_fast_as_without(boots):
 
 @pytest.mark.xfail(reason="0.8 to 1.2 % of copies seen with 76c9b8c's engine", strict=False)
 def test_a_clean_hop_gets_hardly_any_copies(boots):
-    shares = [run["inference"]["copies"] / run["inference"]["packets"] for run in boots[1][3:]]
+    shares = [run["inference"]["copies"] / run["inference"]["packets"] for run in boots[1][4:]]
     assert statistics.median(shares) <= 0.01
 
 

@@ -18,6 +18,8 @@ pemi repairs losses on the last hop of QUIC flows.
   pemi run [--config FILE] [options]     the daemon, in the foreground
   pemi status [--json]                   what it does
   pemi flows [--json] [--limit N]        the flows with the most traffic
+  pemi clients [--json] [--limit N]      what the Wi-Fi loses on the way to each
+                                         client, and what was done about it
   pemi history [--json] [--seconds N]    the last seconds
   pemi check --config FILE [--json]      reads a configuration and explains it;
        [--uci FILE]                        names this file in what it says
@@ -40,7 +42,7 @@ Options of run; they win over the file:
                        CAP_NET_RAW and CAP_SYS_NICE
   --seccomp FILE       make no other system calls than this filter lets pass
 
-status, flows and history ask through the control socket or, where that cannot
+status, flows, clients and history ask through the control socket or, where that cannot
 be connected, through ubus; --control PATH or --ubus PATH: through that one.
 ",
 ];
@@ -56,6 +58,8 @@ pub enum Question {
     Status,
     /// `pemi flows`
     Flows(u64),
+    /// `pemi clients`
+    Clients(u64),
     /// `pemi history`
     History(u64),
 }
@@ -116,7 +120,7 @@ pub fn parse(
     };
     match name.as_str() {
         "run" => run(parser),
-        "status" | "flows" | "history" => ask(&name, parser),
+        "status" | "flows" | "clients" | "history" => ask(&name, parser),
         "check" => check(parser),
         "options" => list_options(parser),
         "rules" => rules(parser),
@@ -160,6 +164,7 @@ fn ask(name: &str, mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
     let mut question = match name {
         "status" => Question::Status,
         "flows" => Question::Flows(20),
+        "clients" => Question::Clients(512),
         _ => Question::History(120),
     };
     let (mut control, mut ubus, mut json) = (None, None, false);
@@ -170,6 +175,9 @@ fn ask(name: &str, mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
             (Long("ubus"), _) => ubus = Some(path(&mut parser)?),
             (Long("limit"), Question::Flows(limit)) => {
                 *limit = number(&mut parser, "--limit", 1, 1000)?
+            }
+            (Long("limit"), Question::Clients(limit)) => {
+                *limit = number(&mut parser, "--limit", 1, 512)?
             }
             (Long("seconds"), Question::History(seconds)) => {
                 *seconds = number(&mut parser, "--seconds", 1, 600)?;
@@ -305,6 +313,7 @@ mod tests {
             ("options --uci", "--uci"),
             ("status --limit 3", "--limit"),
             ("flows --limit 0", "1 to 1000"),
+            ("clients --limit 513", "1 to 512"),
             ("check", "--config FILE"),
             ("rules --iptables", "--config FILE"),
             ("dance", "'dance'"),

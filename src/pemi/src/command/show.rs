@@ -46,6 +46,9 @@ pub fn status(s: &Value) -> String {
         format!("{} us median, {} us p99", s["local_rtt_us"]["p50"], s["local_rtt_us"]["p99"]),
     );
     line("cache", format!("{} of {} bytes", s["cache"]["bytes"], s["cache"]["limit"]));
+    if let Some(radio) = radio(&s["radio"]) {
+        line("radio", radio);
+    }
     if s["sidekick"]["enabled"] == true {
         let names = ["sessions", "packets", "quacks", "losses", "late", "refused"];
         line("sidekick", each("sidekick", &names));
@@ -56,10 +59,81 @@ pub fn status(s: &Value) -> String {
     text
 }
 
+/// What is asked of access points; nothing where that is switched off.
+fn radio(radio: &Value) -> Option<String> {
+    let list = radio["access_points"].as_array().filter(|list| !list.is_empty());
+    let Some(list) = list else {
+        let why = radio["state"].as_str().filter(|state| *state != "off")?;
+        return Some(why.into());
+    };
+    let access_points = list.iter().map(|it| {
+        format!("{} on {} ({})", it["stations"], word(&it["interface"]), word(&it["driver"]))
+    });
+    let access_points: Vec<String> = access_points.collect();
+    Some(format!(
+        "stations {}; asked {} times, longest {} us, missed {}",
+        access_points.join(", "),
+        radio["asked"],
+        radio["longest_us"],
+        radio["missed"]
+    ))
+}
+
+/// `pemi clients`
+pub fn clients(answer: &Value) -> String {
+    let row = |c: &Value| {
+        let (address, radio) = (&c["addresses"][0], told(&c["interface"]));
+        let its = [
+            if c["name"].is_null() { address } else { &c["name"] },
+            address,
+            &c["mac"],
+            &c["signal_dbm"],
+            &c["hour"]["lost_per_mille"],
+            &c["hour"]["retries_percent"],
+            &c["queue"]["packets"],
+            &c["queue"]["drops"],
+            &c["helped"]["flows"],
+            &c["helped"]["repaired"],
+            &c["helped"]["copies"],
+            &c["sentence"],
+        ];
+        let mut row: Vec<String> = its.into_iter().map(told).collect();
+        row.insert(3, format!("{radio} {}", c["band"].as_str().unwrap_or("")));
+        row
+    };
+    table(&CLIENTS, list(&answer["clients"]).iter().map(row).collect())
+}
+
+/// As it is, without quotes; a dash for what is not known.
+pub fn told(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Of the last hour, after all retries; "queue" and "drops" are the radio's.
+const CLIENTS: [&str; 13] = [
+    "client",
+    "address",
+    "station",
+    "radio",
+    "dBm",
+    "lost ‰",
+    "retries %",
+    "queue",
+    "drops",
+    "flows",
+    "repaired",
+    "copies",
+    "",
+];
+
 /// `pemi flows`
 pub fn flows(answer: &Value) -> String {
-    let rows = answer["flows"].as_array().into_iter().flatten().map(|f| {
-        [
+    let row = |f: &Value| {
+        vec![
             word(&f["client"]).into(),
             word(&f["server"]).into(),
             f["age_s"].to_string(),
@@ -69,17 +143,21 @@ pub fn flows(answer: &Value) -> String {
             f["repaired"].to_string(),
             word(&f["state"]).to_string(),
         ]
-    });
-    table(["client", "server", "age s", "packets", "RTT us", "loss %", "repaired", "state"], rows)
+    };
+    let head = ["client", "server", "age s", "packets", "RTT us", "loss %", "repaired", "state"];
+    table(&head, list(&answer["flows"]).iter().map(row).collect())
 }
 
 /// `pemi history`
 pub fn history(answer: &Value) -> String {
-    let rows = answer["history"].as_array().into_iter().flatten().map(|s| {
-        ["t", "down_bps", "up_bps", "inferred", "repaired", "held", "flows"]
-            .map(|name| s[name].to_string())
-    });
-    table(["t", "down bit/s", "up bit/s", "inferred", "repaired", "held", "flows"], rows)
+    let names = ["t", "down_bps", "up_bps", "inferred", "repaired", "held", "flows"];
+    let row = |s: &Value| names.iter().map(|name| s[*name].to_string()).collect();
+    let head = ["t", "down bit/s", "up bit/s", "inferred", "repaired", "held", "flows"];
+    table(&head, list(&answer["history"]).iter().map(row).collect())
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
 }
 
 fn word(value: &Value) -> &str {
@@ -87,16 +165,18 @@ fn word(value: &Value) -> &str {
 }
 
 /// Columns as wide as they have to be, under their names.
-pub fn table<const N: usize>(head: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let mut all = vec![head.map(str::to_string)];
+pub fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut all = vec![head.iter().map(ToString::to_string).collect()];
     all.extend(rows);
-    let widths: [usize; N] =
-        std::array::from_fn(|column| all.iter().map(|row| row[column].len()).max().unwrap_or(0));
+    let width = |row: &Vec<String>, column: usize| row[column].chars().count();
     let mut text = String::new();
-    for row in all {
-        let cells: Vec<String> =
-            row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        let _ = writeln!(text, "{}", cells.join("  ").trim_end());
+    for row in &all {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let widest = all.iter().map(|row| width(row, column)).max().unwrap_or(0);
+            let _ = write!(line, "{cell:<widest$}  ");
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
     }
     text
 }
@@ -135,5 +215,59 @@ mod tests {
             status(&json!({"errors": ["device x does not exist"]}))
                 .contains("attention    device x")
         );
+    }
+
+    #[test]
+    fn clients_have_their_sentences_at_the_end() {
+        let phone = json!({"name": "phone", "addresses": ["192.0.2.9"], "mac": "02:00:00:00:02:00",
+            "interface": "phy1-ap0", "band": "5 GHz", "signal_dbm": -54,
+            "hour": {"lost_per_mille": 0.525, "retries_percent": 2.5},
+            "queue": {"packets": 3, "drops": 2},
+            "helped": {"flows": 1, "repaired": 13, "copies": 15}, "sentence": "helping: 14 losses"});
+        let wired = json!({"name": null, "addresses": ["192.0.2.4"],
+            "helped": {"flows": 2, "repaired": 0, "copies": 0}, "sentence": "on no radio"});
+        let text = clients(&json!({"clients": [phone, wired]}));
+        let lines: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
+        let cells = |line: usize| {
+            lines[line].iter().copied().filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
+        };
+        assert_eq!(cells(0), CLIENTS[..12]);
+        assert_eq!(
+            cells(1),
+            [
+                "phone",
+                "192.0.2.9",
+                "02:00:00:00:02:00",
+                "phy1-ap0 5 GHz",
+                "-54",
+                "0.525",
+                "2.5",
+                "3",
+                "2",
+                "1",
+                "13",
+                "15",
+                "helping: 14 losses"
+            ]
+        );
+        assert_eq!(cells(2)[..4], ["192.0.2.4", "192.0.2.4", "-", "-"]);
+        assert_eq!(cells(2)[9..], ["2", "0", "0", "on no radio"]);
+    }
+
+    #[test]
+    fn what_access_points_there_are() {
+        let text = |radio: Value| status(&json!({"radio": radio}));
+        assert!(!text(json!({"state": "off", "access_points": []})).contains("radio"));
+        assert!(
+            text(json!({"state": "no radio", "access_points": []}))
+                .contains("radio        no radio")
+        );
+        let one = json!({"interface": "phy0-ap0", "driver": "ath9k", "stations": 3});
+        let works = json!({"state": "works", "access_points": [one], "asked": 7, "longest_us": 84,
+            "missed": 0});
+        assert!(text(works).contains(
+            "radio        stations 3 on phy0-ap0 (ath9k); asked 7 times, longest 84 us, missed 0"
+        ));
     }
 }

@@ -59,11 +59,29 @@ pub enum Firewall {
     None,
     /// The daemon, with a table of its own in nf_tables.
     Nft,
+    /// Nobody: there is no queue, and no flow is helped.
+    Nobody,
 }
 
 impl Named for Firewall {
     const NAMES: &'static [(&'static str, Firewall)] =
-        &[("none", Firewall::None), ("nft", Firewall::Nft)];
+        &[("none", Firewall::None), ("nft", Firewall::Nft), ("nobody", Firewall::Nobody)];
+}
+
+/// When this router's access points are asked what they lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Radio {
+    /// Whenever the daemon runs.
+    Auto,
+    /// The same; and the init script starts the daemon also where nobody is to be helped.
+    Always,
+    /// Never.
+    Off,
+}
+
+impl Named for Radio {
+    const NAMES: &'static [(&'static str, Radio)] =
+        &[("auto", Radio::Auto), ("always", Radio::Always), ("off", Radio::Off)];
 }
 
 impl Named for LevelFilter {
@@ -116,6 +134,8 @@ pub struct Config {
     pub firewall: Firewall,
     /// SCHED_FIFO priority of the packet path; 0: none.
     pub realtime_priority: u8,
+    /// When access points are asked what they lost.
+    pub radio: Radio,
     /// What is logged.
     pub log_level: LevelFilter,
     /// Path of the control socket.
@@ -161,6 +181,7 @@ impl Default for Config {
             helped_mark: 0x4000_0000,
             firewall: Firewall::None,
             realtime_priority: 40,
+            radio: Radio::Auto,
             log_level: LevelFilter::Info,
             control: CONTROL.into(),
             ubus: None,
@@ -281,7 +302,7 @@ pub static TABLE: &[Entry] = &[
     main(
         "firewall",
         Choice(|c| &mut c.firewall),
-        "who sets the firewall rules: somebody else, or the daemon",
+        "who sets the firewall rules: somebody else, or the daemon; nobody: no flow is helped",
     )
     .restart(),
     main(
@@ -290,6 +311,11 @@ pub static TABLE: &[Entry] = &[
         "SCHED_FIFO priority of the packet path; 0: none",
     )
     .restart(),
+    main(
+        "radio",
+        Choice(|c| &mut c.radio),
+        "ask access points what they lose: while helping, always, or never",
+    ),
     main("log_level", Choice(|c| &mut c.log_level), "what is logged").flag(),
     main("control", Path(|c| &mut c.control), "control socket").restart().flag(),
     main("ubus", PathOrNone(|c| &mut c.ubus), "ubusd's socket, to publish the object pemi")

@@ -36,7 +36,10 @@ pub(crate) fn open(options: &RunOptions) -> Result<Opened, String> {
         seccomp::install(file).map_err(|e| format!("--seccomp {}: {e}", file.display()))?;
     }
     let signals = Signals::take().map_err(|e| format!("signals: {e}"))?;
-    let queues = queue::bind(&config).map_err(|e| e.to_string())?;
+    let queues = match config.firewall {
+        config::Firewall::Nobody => Vec::new(),
+        _ => queue::bind(&config).map_err(|e| e.to_string())?,
+    };
     // The guard is a copy of this process: of one thread, and of what is open now.
     let guard = Guard::start(&queues, config.realtime_priority)
         .map_err(|e| format!("memory for the queue guard: {e}"))?;

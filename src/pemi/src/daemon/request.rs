@@ -11,6 +11,9 @@ pub use pemi_ubus::status::{INVALID_ARGUMENT, METHOD_NOT_FOUND, OK};
 /// The number of flows in an answer if none is asked for, and the largest one.
 const FLOWS: u64 = 20;
 const MAX_FLOWS: u64 = 1000;
+/// The same of clients. As many stations are remembered, and there may be others.
+const CLIENTS: u64 = 20;
+const MAX_CLIENTS: u64 = 512;
 
 /// The data asked for, or a status code and what is wrong.
 pub type Answer = Result<Value, (u32, String)>;
@@ -24,6 +27,13 @@ pub enum Request {
     Flows {
         /// At most so many.
         limit: usize,
+    },
+    /// Clients, what the radio lost on the way to them, and what was done about it.
+    Clients {
+        /// At most so many.
+        limit: usize,
+        /// Without so many first ones.
+        skip: usize,
     },
     /// The last seconds.
     History {
@@ -59,6 +69,10 @@ impl Request {
         match method {
             "status" => Ok(Request::Status),
             "flows" => Ok(Request::Flows { limit: number("limit", FLOWS, MAX_FLOWS)? }),
+            "clients" => Ok(Request::Clients {
+                limit: number("limit", CLIENTS, MAX_CLIENTS)?,
+                skip: between("skip", 0, 0, MAX_CLIENTS)?,
+            }),
             "history" => Ok(Request::History {
                 seconds: number("seconds", 120, history::SAMPLES as u64)?,
                 skip: between("skip", 0, 0, history::SAMPLES as u64)?,
@@ -93,6 +107,8 @@ mod tests {
             ("history", json!({"seconds": null}), Request::History { seconds: 120, skip: 0 }),
             ("history", json!({"seconds": 9, "skip": 0}), Request::History { seconds: 9, skip: 0 }),
             ("history", json!({"skip": 600}), Request::History { seconds: 120, skip: 600 }),
+            ("clients", json!({}), Request::Clients { limit: 20, skip: 0 }),
+            ("clients", json!({"skip": 6, "limit": 3}), Request::Clients { limit: 3, skip: 6 }),
             ("reset", json!({}), Request::Reset),
             ("log", json!({"level": "warn"}), Request::Log { level: LevelFilter::Warn }),
         ] {
@@ -111,6 +127,7 @@ mod tests {
             ("flows", json!({"limit": [5]}), INVALID_ARGUMENT, "1 to 1000"),
             ("history", json!({"seconds": 601}), INVALID_ARGUMENT, "1 to 600"),
             ("history", json!({"skip": 601}), INVALID_ARGUMENT, "0 to 600"),
+            ("clients", json!({"limit": 513}), INVALID_ARGUMENT, "1 to 512"),
             ("log", json!({"level": "loud"}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({"level": 3}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({}), INVALID_ARGUMENT, "error, warn"),

@@ -10,8 +10,11 @@ use serde_json::{Value, json};
 
 use crate::config::flags::RunOptions;
 use crate::config::{self, Config, Mode};
+use crate::daemon::clients;
 use crate::daemon::control::Control;
+use crate::daemon::helped::Helped;
 use crate::daemon::history::History;
+use crate::daemon::names::Names;
 use crate::daemon::open::settings;
 use crate::daemon::request::{Answer, Request};
 use crate::daemon::status;
@@ -23,12 +26,16 @@ use crate::datapath::worker::{Command, Snapshot, Wanted};
 use crate::datapath::workers::Workers;
 use crate::firewall::table::Firewall;
 use crate::log::logger;
+use crate::radio::Radio;
 use crate::sidekick::Sidekick;
 use crate::sys::poll::{self, Interest};
 use crate::sys::signals::{Signal, Signals};
 
 /// Seconds between two lines of totals in the log.
 const MINUTE: u64 = 60;
+/// Flows of a queue that are looked at for what was done for each client, those with the most
+/// traffic. All of them would be a quarter of a megabyte a second, in a thread that has no time.
+const LOOKED_AT: usize = 128;
 
 /// By which others talk to the daemon.
 pub(crate) struct Doors {
@@ -45,6 +52,8 @@ pub(crate) struct Daemon {
     pub guard: Guard,
     pub firewall: Option<Firewall>,
     sidekick: Sidekick,
+    radio: Radio,
+    helped: Helped,
     history: History,
     started: Instant,
     /// Since when the counters count: the start, or the last reset.
@@ -54,6 +63,8 @@ pub(crate) struct Daemon {
     /// Counters at the last line of totals.
     told: Stats,
     seconds: u64,
+    /// Packets seen by then.
+    packets: u64,
 }
 
 /// How serving ends in good order.
@@ -65,16 +76,18 @@ pub(crate) enum End {
 }
 
 impl Daemon {
-    /// One of which everything runs but Sidekick, which is started here.
+    /// One of which everything runs but Sidekick and the radio's thread, which are started here.
     pub fn new(
         options: RunOptions,
         config: Config,
         workers: Workers,
         guard: Guard,
         firewall: Option<Firewall>,
+        mut radio: Radio,
     ) -> Daemon {
         let mut sidekick = Sidekick::default();
         sidekick.configure(&config);
+        radio.configure(&config);
         Daemon {
             options,
             config,
@@ -82,12 +95,15 @@ impl Daemon {
             guard,
             firewall,
             sidekick,
+            radio,
+            helped: Helped::default(),
             history: History::new(),
             started: Instant::now(),
             counted: Instant::now(),
             complaints: Vec::new(),
             told: Stats::default(),
             seconds: 0,
+            packets: 0,
         }
     }
 
@@ -145,8 +161,13 @@ impl Daemon {
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.history.sample(unix, &total);
         self.sidekick.look();
+        self.radio.look();
         self.seconds += 1;
         let packets = |s: &Stats| s.packets_down + s.packets_up;
+        if self.radio.has_clients() && packets(&total) != self.packets {
+            self.look_at_flows();
+        }
+        self.packets = packets(&total);
         if self.seconds.is_multiple_of(MINUTE) && packets(&total) != packets(&self.told) {
             log::info!("totals {}", totals(&total));
             self.told = total;
@@ -172,6 +193,7 @@ impl Daemon {
                     firewall.configure(&self.config);
                 }
                 self.sidekick.configure(&self.config);
+                self.radio.configure(&self.config);
                 log::info!("configuration read again; flows kept");
             }
             Err(error) => {
@@ -193,9 +215,18 @@ impl Daemon {
     fn answer(&mut self, request: Request) -> Answer {
         match request {
             Request::Status => Ok(self.status()),
+            Request::Clients { limit, skip } => {
+                self.look_at_flows();
+                let facts = clients::Facts {
+                    view: &self.radio.view(),
+                    helped: &self.helped,
+                    names: &Names::read(),
+                    helping: self.is_helping(),
+                };
+                Ok(clients::clients(&facts, limit, skip))
+            }
             Request::Flows { limit } => {
-                let answers = self.workers.ask(|to| Command::Flows(limit, to));
-                let mut flows: Vec<FlowInfo> = answers.into_iter().flatten().flatten().collect();
+                let mut flows = self.flows(limit);
                 flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.bytes_down));
                 flows.truncate(limit);
                 Ok(json!({"flows": status::flows(&flows)}))
@@ -206,6 +237,7 @@ impl Daemon {
             Request::Reset => {
                 self.workers.tell(|| Command::Reset);
                 self.sidekick.reset();
+                self.helped.reset();
                 self.counted = Instant::now();
                 self.history.reset();
                 Ok(json!({}))
@@ -216,6 +248,26 @@ impl Daemon {
                 Ok(json!({}))
             }
         }
+    }
+
+    /// Those with the most traffic of each queue.
+    fn flows(&self, limit: usize) -> Vec<FlowInfo> {
+        let answers = self.workers.ask(|to| Command::Flows(limit, to));
+        answers.into_iter().flatten().flatten().collect()
+    }
+
+    /// Adds up what was done for each client, and has the radio ask more often about those for
+    /// whom something is done.
+    fn look_at_flows(&mut self) {
+        let flows = self.flows(LOOKED_AT);
+        for client in self.helped.look(self.started.elapsed().as_secs(), &flows) {
+            self.radio.helping(client);
+        }
+    }
+
+    /// Whether anybody is to be helped.
+    fn is_helping(&self) -> bool {
+        self.config.firewall != config::Firewall::Nobody
     }
 
     fn status(&self) -> Value {
@@ -231,10 +283,13 @@ impl Daemon {
         );
         let firewall = self.firewall.as_ref();
         errors.extend(firewall.and_then(Firewall::error).map(str::to_string));
-        if firewall.is_none() && self.config.firewall != config::Firewall::None {
+        if firewall.is_none() && self.config.firewall == config::Firewall::Nft {
             errors.push("firewall rules are not loaded; see the log of the start".into());
         }
         errors.extend(self.sidekick.error().map(str::to_string));
+        let radio = self.radio.view();
+        errors.extend(self.radio.error().map(str::to_string));
+        errors.extend(clients::error(&radio));
         let dropped = unhelped(&paths, &kernel);
         if dropped > 0 {
             errors.push(format!("{dropped} packets passed unhelped: the daemon did not keep up"));
@@ -261,12 +316,15 @@ impl Daemon {
             errors,
         });
         answer["sidekick"] = self.sidekick.status();
+        answer["radio"] = clients::radio(&radio);
+        answer["helping"] = self.is_helping().into();
         answer
     }
 
     /// Ends what works beside the queues.
     pub fn stop_helpers(&mut self) {
         self.sidekick.stop();
+        self.radio.stop();
     }
 }
 

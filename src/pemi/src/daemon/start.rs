@@ -15,9 +15,10 @@ use crate::datapath::worker::Wanted;
 use crate::datapath::workers::Workers;
 use crate::firewall::table::Firewall;
 use crate::log::writer::Writer;
+use crate::radio::Radio;
 use crate::sys::sched;
 
-/// Starts the writer, the workers, the firewall rules and Sidekick.
+/// Starts the writer, the workers, the firewall rules, Sidekick and the radio's thread.
 pub(crate) fn start(
     opened: Opened,
     options: RunOptions,
@@ -25,6 +26,7 @@ pub(crate) fn start(
     let Opened { config, signals, queues, guard, control, events } = opened;
     let wanted = Wanted::new(events.is_some(), config.log_level);
     let writer = Writer::start(events).map_err(|e| format!("writer thread: {e}"))?;
+    let radio = Radio::new().map_err(|e| format!("radio: {e}"))?;
     let mut workers = Workers::new().map_err(|e| e.to_string())?;
     if let Err(error) = employ(&mut workers, &config, queues, &guard, &writer, wanted) {
         workers.stop();
@@ -37,7 +39,7 @@ pub(crate) fn start(
     announce(&config);
     // After the workers, so that the first packet finds somebody there.
     let firewall = match config.firewall {
-        config::Firewall::None => None,
+        config::Firewall::None | config::Firewall::Nobody => None,
         config::Firewall::Nft => Firewall::start(&config)
             .inspect_err(|error| log::error!("firewall: {error}; packets pass unhelped"))
             .ok(),
@@ -48,7 +50,7 @@ pub(crate) fn start(
         );
     }
     let doors = Doors { signals, control, ubus: Ubus::new(config.ubus.as_deref()) };
-    Ok((Daemon::new(options, config, workers, guard, firewall), doors, writer))
+    Ok((Daemon::new(options, config, workers, guard, firewall, radio), doors, writer))
 }
 
 /// Starts a worker for each queue. Here it is decided by which capture packets are seen.

@@ -23,6 +23,7 @@ pub const OBJECT: &str = "pemi";
 pub const METHODS: &Methods = &[
     ("status", &[]),
     ("flows", &[("limit", Kind::Int32)]),
+    ("clients", &[("limit", Kind::Int32), ("skip", Kind::Int32)]),
     ("history", &[("seconds", Kind::Int32), ("skip", Kind::Int32)]),
     ("reset", &[]),
     ("log", &[("level", Kind::String)]),

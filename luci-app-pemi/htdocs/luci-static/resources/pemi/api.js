@@ -6,9 +6,10 @@
 
 /* What is asked of the router, and what a refusal means. */
 
-/* Answers stay below 4 KiB: a sample takes up to 170 bytes, a flow up to 320. */
+/* Answers stay below 4 KiB: a sample takes up to 170 bytes, a flow up to 320, a client 750. */
 const SAMPLES = 22;
 const FLOWS = 10;
+const CLIENTS = 5;
 
 /* What ubus answers of a file that is not there. */
 const NOT_FOUND = 4;
@@ -24,6 +25,12 @@ const callFlows = rpc.declare({
 	object: 'pemi',
 	method: 'flows',
 	params: [ 'limit' ]
+});
+
+const callClients = rpc.declare({
+	object: 'pemi',
+	method: 'clients',
+	params: [ 'limit', 'skip' ]
 });
 
 const callHistory = rpc.declare({
@@ -100,6 +107,11 @@ return baseclass.extend({
 		return answer(callFlows(FLOWS)).then(function(reply) {
 			return Array.isArray(reply.flows) ? reply.flows : [];
 		});
+	},
+
+	/* A few of them, behind so many others. */
+	clients: function(skip) {
+		return answer(callClients(CLIENTS, skip || 0));
 	},
 
 	history: function(seconds, skip) {

@@ -84,6 +84,10 @@ return baseclass.extend({
 
 	off: function() {
 		return setEnabled('0').then(function() {
+			/* Then it goes on for the sake of the table of clients. */
+			if (uci.get('pemi', 'main', 'radio') == 'always')
+				return init('restart');
+
 			return init('stop');
 		});
 	},

@@ -3,19 +3,9 @@
 'require baseclass';
 'require dom';
 'require pemi.format as format';
+'require pemi.narrow as narrow';
 
 /* The table of flows. The daemon gives those with the most traffic. */
-
-/* Eight columns do not fit into a narrow window: each flow becomes a block of two columns.
- * Themes do that by the size of the device, or not at all, and hide the titles, which sort. */
-const NARROW = `@media (max-width: 854px) {
-	#pemi-flows { display: block }
-	#pemi-flows .tr { display: grid; grid-template-columns: 1fr 1fr; gap: .3em 1em; margin: 0; padding: .6em 0 }
-	#pemi-flows .tr.table-titles { display: flex; flex-wrap: wrap }
-	#pemi-flows .tr.placeholder { display: block }
-	#pemi-flows .th, #pemi-flows .td { display: block; flex: none; width: auto; padding: 0; border: 0; text-align: left }
-	#pemi-flows .td[data-title]::before { content: attr(data-title); display: block; font-weight: bold }
-}`;
 
 function states(name) {
 	switch (name) {
@@ -118,7 +108,7 @@ return baseclass.extend({
 			}))
 		]);
 
-		table.frame = E('div', { 'style': 'overflow-x:auto' }, [ E('style', {}, [ NARROW ]), table.node ]);
+		table.frame = narrow.frame(table.node);
 
 		return table;
 	},

@@ -53,6 +53,11 @@ return baseclass.extend({
 		return local(+value || 0, 1) + ' %';
 	},
 
+	/* What is rare keeps two digits. */
+	perMille: function(value) {
+		return local(+value || 0, +value && +value < 1 ? 2 : 1) + ' ‰';
+	},
+
 	/* Up to an hour, which is sixty minutes here: "in the last 60 min". */
 	recently: function(seconds) {
 		const s = Math.max(0, Math.round(+seconds || 0));

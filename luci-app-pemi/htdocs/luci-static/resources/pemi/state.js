@@ -93,6 +93,9 @@ const KNOWN = [
 	[ /^firewall rules cannot be loaded: (.*)$/, function(m) {
 		return [ _('Nothing is helped: the kernel does not take the firewall rules of PEMI. Install the package kmod-nft-queue; in bridged mode kmod-nft-bridge, too. It said: %s').format(m[1]), PACKAGES ];
 	} ],
+	[ /^access points cannot be asked: (.*)$/, function(m) {
+		return [ _('What the Wi-Fi loses cannot be told: the kernel refused with "%s".').format(m[1]), LOG ];
+	} ],
 	[ /option '([^']+)': value (.*) is not valid; allowed: (.*)$/, function(m) {
 		return [ _('The setting %s has the value %s, which is not allowed (allowed: %s). The last good settings stay.').format(m[1], m[2], m[3]), SETTINGS ];
 	} ]
@@ -105,6 +108,11 @@ return baseclass.extend({
 
 		if (!status)
 			return facts.error && facts.error.kind != 'absent' ? refused(facts.error) : silent(facts);
+
+		if (status.helping === false)
+			return { kind: 'meter', level: 'notice', badge: _('Off'),
+				title: _('PEMI is switched off, and looks at the Wi-Fi'),
+				text: _('Connections pass as if it were not there. What the Wi-Fi loses on the way to each client stands below.') };
 
 		const packets = status.packets || {};
 		const flows = status.flows || {};

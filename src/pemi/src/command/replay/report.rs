@@ -147,14 +147,14 @@ impl Report<'_> {
         if let Some(truth) = &self.truth {
             line("truth", &words(truth));
         }
-        let rows = self.flows.iter().take(TEXT_FLOWS).map(flow).map(|flow| {
-            COLUMNS.map(|(_, name)| match &flow[name] {
-                Value::String(text) => text.clone(),
-                value => value.to_string(),
-            })
-        });
+        let rows = self
+            .flows
+            .iter()
+            .take(TEXT_FLOWS)
+            .map(flow)
+            .map(|flow| COLUMNS.iter().map(|(_, name)| show::told(&flow[*name])).collect());
         text.push('\n');
-        text.push_str(&show::table(COLUMNS.map(|(head, _)| head), rows));
+        text.push_str(&show::table(&COLUMNS.map(|(head, _)| head), rows.collect()));
         if let Some(more @ 1..) = self.flows.len().checked_sub(TEXT_FLOWS) {
             let _ = writeln!(text, "and {more} more, see --json");
         }

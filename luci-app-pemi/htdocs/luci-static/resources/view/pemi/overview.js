@@ -7,6 +7,7 @@
 'require ui';
 'require pemi.api as api';
 'require pemi.chart as chart';
+'require pemi.clients as clients';
 'require pemi.control as control';
 'require pemi.flows as flows';
 'require pemi.format as format';
@@ -15,10 +16,9 @@
 'require pemi.state as state';
 
 /* One question a second, in turns, and none while nobody looks. */
-const TURNS = [ 'history', 'status', 'history', 'flows' ];
-/* Where samples are missing, older ones are asked for in the turns of the status and in every
- * second one of the flows. */
-const TURNS_CATCHING_UP = [ 'history', 'older', 'history', 'flows', 'history', 'older', 'history', 'older' ];
+const TURNS = [ 'history', 'status', 'history', 'flows', 'history', 'clients' ];
+/* Where samples are missing, older ones are asked for in the turns of the status. */
+const TURNS_CATCHING_UP = [ 'history', 'older', 'history', 'flows', 'history', 'older', 'clients', 'older' ];
 /* While no daemon answers: does it now, is the service running, has the kernel packet queues? */
 const TURNS_SILENT = [ null, 'status', null, 'status', 'service', 'status', null, 'status', 'queues', 'status' ];
 /* Who may not ask now hardly may in a second. */
@@ -73,7 +73,8 @@ return view.extend({
 			api.settle(api.history(api.SAMPLES)),
 			api.settle(api.flows()),
 			api.settle(api.names()),
-			api.settle(api.queues())
+			api.settle(api.queues()),
+			api.settle(api.clients())
 		]);
 	},
 
@@ -83,13 +84,18 @@ return view.extend({
 		this.names = {};
 		this.charts = charts();
 		this.table = flows.create();
+		this.clients = clients.create();
 		this.nodes = {
 			state: E('div', {}),
 			buttons: E('div', { 'class': 'pemi-buttons', 'style': 'margin:.5em 0' }),
 			warnings: E('div', {}),
 			health: E('div', {})
 		};
-		this.nodes.live = E('div', {}, [
+		this.nodes.clients = E('div', { 'class': 'cbi-section', 'style': 'display:none' }, [
+			E('h3', {}, [ _('Wi-Fi of each client') ]),
+			this.clients.frame
+		]);
+		this.nodes.helped = E('div', {}, [
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Last two minutes') ]),
 				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,36em),1fr));gap:1em 2em;margin-bottom:1.5em' },
@@ -100,7 +106,11 @@ return view.extend({
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Connections with the most traffic') ]),
 				this.table.frame
-			]),
+			])
+		]);
+		this.nodes.live = E('div', {}, [
+			this.nodes.helped,
+			this.nodes.clients,
 			E('div', { 'class': 'cbi-section' }, [
 				E('h3', {}, [ _('Health') ]),
 				this.nodes.health
@@ -113,6 +123,7 @@ return view.extend({
 		this.take('names', answers[5]);
 		this.take('flows', answers[4]);
 		this.take('queues', answers[6]);
+		this.take('clients', answers[7]);
 		this.draw();
 		poll.add(L.bind(this.ask, this), 1);
 
@@ -168,6 +179,8 @@ return view.extend({
 			this.hole = samples.hole(this.samples);
 
 			return api.history(api.SAMPLES, samples.newest(this.samples) - this.hole);
+		case 'clients':
+			return api.clients(clients.come(this.clients));
 		default:
 			return api[what]();
 		}
@@ -222,6 +235,14 @@ return view.extend({
 			this.queues = value;
 			break;
 
+		case 'clients':
+			/* An older daemon knows nothing of them, and where it is not to look there is nothing. */
+			this.nodes.clients.style.display = value && (value.total || value.radio != 'off') ? '' : 'none';
+
+			if (value)
+				clients.update(this.clients, value, this.names);
+			break;
+
 		case 'flows':
 			if (Array.isArray(value))
 				flows.update(this.table, value, this.names, Date.now());
@@ -253,6 +274,7 @@ return view.extend({
 			? [ warning(_('The installed daemon is older than this page: some figures are missing. Update the package pemi.'), null, 'notice') ] : []) : []);
 
 		this.nodes.live.style.display = this.status ? '' : 'none';
+		this.nodes.helped.style.display = verdict.kind == 'meter' ? 'none' : '';
 
 		if (!this.status)
 			return;
@@ -278,7 +300,7 @@ return view.extend({
 		if (!this.service || !this.service.found || verdict.kind == 'denied') {
 			/* Nothing to control, or not allowed to. */
 		}
-		else if (!api.wanted() && !this.status) {
+		else if (!api.wanted() && (!this.status || verdict.kind == 'meter')) {
 			all.push(this.button('on', _('Switch on'), 'cbi-button-apply important', _('Starts it, now and at every boot')));
 		}
 		else {

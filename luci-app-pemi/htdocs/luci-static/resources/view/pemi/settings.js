@@ -71,6 +71,10 @@ function basic(s) {
 		_('Uploads gain only where the way to the Internet loses packets.'),
 		[ [ 'down', _('On the way to the clients') ], [ 'both', _('In both directions') ] ]);
 
+	list(s, 'basic', 'radio', _('Look at the Wi-Fi'),
+		_('Asks the access points of this router what they lose on the way to each client, and shows it in the overview. It costs next to nothing.'),
+		[ [ 'auto', _('While PEMI is switched on') ], [ 'always', _('Always') ], [ 'off', _('Never') ] ]);
+
 	/* A list that may not be changed would be drawn with what adds and removes. */
 	o = s.taboption('basic', L.hasViewPermission() ? form.DynamicList : form.DummyValue, 'port', _('UDP ports'),
 		_('Ports of the servers, at most 16. QUIC on the web uses 443.'));

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What readers are told, and what people are shown.
+
+use pemi_radio::counting::Counting;
+use pemi_radio::mac::Mac;
+use pemi_radio::meter::Worth;
+use pemi_radio::station::{Counters, Queue};
+
+use super::*;
+
+const MAC: Mac = Mac([2, 0, 0, 0, 2, 0]);
+
+fn client(host: u8) -> IpAddr {
+    IpAddr::from([192, 0, 2, host])
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn access_point(index: u32) -> AccessPoint {
+    let (name, driver) = (format!("phy{index}-ap0"), "ath9k".into());
+    AccessPoint { index, name, mhz: Some(5180), driver, counting: Counting::Losses }
+}
+
+/// With two access points, and a client whose station nobody has seen.
+fn book() -> Book {
+    let mut book = Book::default();
+    book.list(ms(0), Ok(vec![access_point(3), access_point(4)]));
+    book.learn(Neighbour { address: client(9), mac: MAC });
+    assert_eq!(book.news(ms(0)), []);
+    book
+}
+
+fn station(interface: u32, sent: u32, failed: u32) -> Station {
+    let counters = Counters { sent, retries: 2 * failed, failed, received: sent };
+    let queue = Some(Queue { packets: 5, drops: failed / 2, ..Queue::default() });
+    Station { interface, mac: MAC, counters, queue, ..Station::default() }
+}
+
+fn look(book: &mut Book, at: u64, found: &[Station]) {
+    let ask = Ask::Interface(found.first().map_or(3, |station| station.interface));
+    book.look((ms(at), ms(at + 1)), ask, found, true);
+}
+
+/// Changes of stations among the news.
+fn changes(book: &mut Book, at: u64) -> Vec<(IpAddr, Change)> {
+    let news = book.news(ms(at));
+    news.iter()
+        .filter_map(|news| match news {
+            News::Station { client, change, .. } => Some((*client, *change)),
+            News::Sample(_) => None,
+        })
+        .collect()
+}
+
+#[test]
+fn samples_are_told_by_address_with_their_times() {
+    let mut book = book();
+    look(&mut book, 10, &[station(3, 1000, 10)]);
+    assert_eq!(changes(&mut book, 12), [(client(9), Change::Joined)]);
+    let place = Place { interface: 3, mac: MAC, quality: Worth::Exact };
+    assert_eq!(book.places(), [(client(9), place)]);
+    // It has another address.
+    book.learn(Neighbour { address: client(7), mac: MAC });
+    assert_eq!(changes(&mut book, 13), [(client(7), Change::Joined)]);
+    look(&mut book, 110, &[station(3, 1400, 14)]);
+    let sample = |host| {
+        News::Sample(RadioSample {
+            client: client(host),
+            from: time(ms(11)),
+            to: time(ms(111)),
+            sent: 400,
+            lost: 4,
+            quality: Worth::Exact,
+            queued: 5,
+            drops: 2,
+        })
+    };
+    assert_eq!(book.news(ms(112)), [sample(7), sample(9)]);
+}
+
+#[test]
+fn stations_that_come_move_and_go() {
+    let mut book = book();
+    look(&mut book, 10, &[station(3, 1000, 10)]);
+    assert_eq!(changes(&mut book, 11), [(client(9), Change::Joined)]);
+    // To the other access point, whose event comes first.
+    book.hear(ms(20), &Event::Joined { interface: 4, mac: MAC });
+    book.hear(ms(21), &Event::Left { interface: 3, mac: MAC });
+    assert_eq!(changes(&mut book, 22), [(client(9), Change::Moved)]);
+    assert_eq!(find(book.places(), client(9)).unwrap().interface, 4);
+    // Gone and back before anybody looked.
+    book.hear(ms(30), &Event::Left { interface: 4, mac: MAC });
+    book.hear(ms(31), &Event::Joined { interface: 4, mac: MAC });
+    assert_eq!(changes(&mut book, 32), [(client(9), Change::Moved)]);
+    // The address is another client's now.
+    book.learn(Neighbour { address: client(9), mac: Mac([2, 0, 0, 0, 9, 9]) });
+    assert_eq!(changes(&mut book, 40), [(client(9), Change::Left)]);
+    book.learn(Neighbour { address: client(9), mac: MAC });
+    assert_eq!(changes(&mut book, 41), [(client(9), Change::Joined)]);
+    // Events of interfaces that are not looked at are none.
+    book.hear(ms(50), &Event::Joined { interface: 5, mac: MAC });
+    assert_eq!(book.news(ms(51)), []);
+    // The access point vanishes.
+    book.list(ms(60), Ok(vec![access_point(3)]));
+    assert_eq!(changes(&mut book, 61), [(client(9), Change::Left)]);
+    assert_eq!(book.places(), []);
+}
+
+#[test]
+fn who_has_left_is_shown_for_an_hour() {
+    let mut book = book();
+    look(&mut book, 1_000, &[station(3, 1000, 10)]);
+    look(&mut book, 2_000, &[station(3, 1500, 11)]);
+    let view = book.view(ms(3_000));
+    assert_eq!((view.condition, view.asked.times), (Condition::Works, 2));
+    let [shown] = &view.stations[..] else { panic!("{:?}", view.stations) };
+    assert_eq!((shown.hour().sent, shown.hour().lost, shown.lost_minute), (500, 1, 1));
+    assert_eq!((shown.left_s, &shown.addresses[..]), (None, &[client(9)][..]));
+    look(&mut book, 3_000, &[]);
+    assert_eq!(book.view(ms(10_000)).stations[0].left_s, Some(7));
+    assert_eq!(book.view(ms(3_602_000)).stations.len(), 1);
+    assert_eq!(book.view(ms(3_603_000)).stations.len(), 0);
+}
+
+#[test]
+fn an_answer_that_was_cut_short_makes_nobody_leave() {
+    let mut book = book();
+    look(&mut book, 10, &[station(3, 1000, 10)]);
+    book.look((ms(20), ms(25)), Ask::Interface(3), &[], false);
+    assert_eq!(book.view(ms(30)).stations[0].left_s, None);
+    let asked = book.view(ms(30)).asked;
+    assert_eq!((asked.times, asked.last_us, asked.longest_us), (2, 5_000, 5_000));
+    book.hear(ms(40), &Event::Missed);
+    assert_eq!(book.view(ms(40)).asked.missed, 1);
+}
+
+#[test]
+fn why_there_is_nothing() {
+    let mut book = Book::default();
+    assert_eq!(book.view(ms(0)).condition, Condition::Off);
+    book.list(ms(0), Ok(vec![]));
+    assert_eq!(book.view(ms(0)).condition, Condition::NoAccessPoint);
+    book.list(ms(0), Err(Condition::NoRadio));
+    assert_eq!(book.view(ms(0)).condition, Condition::NoRadio);
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The thread: hears what changes, asks what was lost, and writes it into the book.
+//!
+//! Whatever goes wrong with the radios, it goes on: an access point may vanish, nl80211 be
+//! unloaded and loaded again, and events may be lost. Then all of them are listed anew.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pemi_engine::Nanos;
+use pemi_radio::counting::Counting;
+use pemi_radio::event::Event;
+use pemi_radio::interface::Interface;
+use pemi_radio::kernel::driver;
+use pemi_radio::link::Link;
+use pemi_radio::radio::{Events, Radio};
+use pemi_radio::route::{Changes, Route};
+use pemi_radio::schedule::{Ask, Schedule};
+
+use super::book::Book;
+use super::share::{Share, now};
+use super::view::{AccessPoint, Condition};
+use crate::sys::poll::{self, Interest};
+
+/// Between two lists, however much happens to devices.
+const LEAST: Duration = Duration::from_secs(1);
+/// After this long there is a new list though nothing was heard: the channel may be another one.
+const MOST: Duration = Duration::from_secs(60);
+/// When asking failed, it is tried again after this long.
+const RETRY: Duration = Duration::from_secs(10);
+/// Messages heard before others have their turn.
+const TURN: usize = 64;
+
+/// Everything that the thread has.
+pub(super) struct Watch {
+    /// The helped devices; none: all will do.
+    devices: Option<Vec<String>>,
+    share: Arc<Share>,
+    /// Its number, by which it may write.
+    turn: u32,
+    route: Route,
+    changes: Changes,
+    radio: Option<Radio>,
+    events: Option<Events>,
+    schedule: Schedule,
+    listed: Duration,
+    /// When the next list is due; nothing where only an event can bring something new.
+    due: Option<Duration>,
+}
+
+impl Watch {
+    /// Opens what it needs on any machine, be there a radio or not.
+    pub fn open(devices: Option<Vec<String>>, share: Arc<Share>, turn: u32) -> io::Result<Watch> {
+        Ok(Watch {
+            devices,
+            share,
+            turn,
+            route: Route::open()?,
+            changes: Changes::open()?,
+            radio: None,
+            events: None,
+            schedule: Schedule::default(),
+            listed: Duration::ZERO,
+            due: Some(Duration::ZERO),
+        })
+    }
+
+    /// Works until it is told to end.
+    pub fn run(mut self) -> io::Result<()> {
+        self.learn()?;
+        loop {
+            if self.due.is_some_and(|due| due <= now()) {
+                self.list();
+            }
+            self.heed();
+            self.ask();
+            self.wait()?;
+            if !self.share.is_turn(self.turn) {
+                return Ok(());
+            }
+            self.changes()?;
+            self.events();
+        }
+    }
+
+    fn wait(&mut self) -> io::Result<()> {
+        let due = [self.due, self.schedule.deadline()].into_iter().flatten().min();
+        let wait = due.map(|due| due.saturating_sub(now()).as_nanos() as Nanos);
+        let mut interests = vec![Interest::read(&self.share.waker), Interest::read(&self.changes)];
+        interests.extend(self.events.as_ref().map(Interest::read));
+        poll::wait(&mut interests, wait)?;
+        self.share.waker.clear();
+        Ok(())
+    }
+
+    /// All neighbours.
+    fn learn(&mut self) -> io::Result<()> {
+        let mut found = Vec::new();
+        self.route.neighbours(|neighbour| found.push(neighbour))?;
+        self.write(|book| found.iter().for_each(|neighbour| book.learn(*neighbour)));
+        Ok(())
+    }
+
+    /// What changed among devices and neighbours.
+    fn changes(&mut self) -> io::Result<()> {
+        for _ in 0..TURN {
+            let Some(heard) = self.changes.hear()? else { break };
+            if heard.missed {
+                self.write(|book| book.hear(now(), &Event::Missed));
+                self.learn()?;
+            }
+            if heard.links || heard.missed {
+                self.list_soon();
+            }
+            if !heard.neighbours.is_empty() {
+                self.write(|book| heard.neighbours.iter().for_each(|it| book.learn(*it)));
+            }
+        }
+        Ok(())
+    }
+
+    /// What happened to stations.
+    fn events(&mut self) {
+        for _ in 0..TURN {
+            let heard = self.events.as_mut().map(Events::hear);
+            let event = match heard {
+                Some(Ok(Some(event))) => event,
+                Some(Err(error)) => return self.fail(&error),
+                Some(Ok(None)) | None => return,
+            };
+            match event {
+                Event::Joined { interface, .. } => self.schedule.hurry(interface),
+                Event::Left { .. } => {}
+                _ => self.list_soon(),
+            }
+            self.write(|book| book.hear(now(), &event));
+        }
+    }
+
+    /// Those who are helped are asked about more often.
+    fn heed(&mut self) {
+        for client in self.share.helped() {
+            if let Some(place) = self.share.place(client) {
+                self.schedule.helping(now(), place.interface, place.mac);
+            }
+        }
+    }
+
+    /// Asks what is due.
+    fn ask(&mut self) {
+        let from = now();
+        let (Some(ask), Some(radio)) = (self.schedule.next(from), &mut self.radio) else { return };
+        let mut found = Vec::new();
+        let answer = match ask {
+            Ask::Interface(index) => radio.stations(index, |station| found.push(*station)),
+            Ask::Station(index, mac) => radio.station(index, mac).map(|station| {
+                found.extend(station);
+                true
+            }),
+        };
+        let to = now();
+        self.schedule.asked(ask, from, to);
+        let complete = match answer {
+            Ok(there) => there,
+            Err(error) => return self.fail(&error),
+        };
+        if !complete {
+            self.list_soon();
+        }
+        self.write(|book| book.look((from, to), ask, &found, complete));
+    }
+
+    /// Lists all access points anew, by new sockets: nl80211 may be another one than before.
+    fn list(&mut self) {
+        (self.radio, self.events) = (None, None);
+        self.listed = now();
+        let found = match self.open_radio() {
+            Ok(found) => {
+                self.due = Some(self.listed + MOST);
+                Ok(found)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Asking again would have the kernel start modprobe each time.
+                self.events = Events::without_radio().ok();
+                self.due = None;
+                Err(Condition::NoRadio)
+            }
+            Err(error) => {
+                self.due = Some(self.listed + RETRY);
+                Err(Condition::Fails(error.to_string()))
+            }
+        };
+        let indices: Vec<u32> = found.iter().flatten().map(|it| it.index).collect();
+        self.schedule.interfaces(&indices);
+        let mut found = Some(found);
+        self.write(|book| {
+            if let Some(found) = found.take() {
+                book.list(now(), found);
+            }
+        });
+    }
+
+    fn open_radio(&mut self) -> io::Result<Vec<AccessPoint>> {
+        let mut radio = Radio::open()?;
+        // Before the list, so that nothing is missed in between.
+        self.events = Some(radio.events()?);
+        let interfaces = radio.interfaces()?;
+        self.radio = Some(radio);
+        let mut devices = Vec::new();
+        for name in self.devices.iter().flatten() {
+            devices.extend(self.route.link(name));
+        }
+        let mut found = Vec::new();
+        for interface in interfaces.into_iter().filter(Interface::has_stations) {
+            let link = self.route.link_of(interface.index);
+            let its = |link: Link| devices.iter().any(|device| belongs(&link, device));
+            if self.devices.is_none() || link.is_some_and(its) {
+                let Interface { index, name, mhz, .. } = interface;
+                let driver = driver(&name).unwrap_or_default();
+                let counting = Counting::of(&driver);
+                found.push(AccessPoint { index, name, mhz, driver, counting });
+            }
+        }
+        Ok(found)
+    }
+
+    fn write(&self, mut change: impl FnMut(&mut Book)) {
+        self.share.write(self.turn, &mut change);
+    }
+
+    fn list_soon(&mut self) {
+        let soon = self.listed + LEAST;
+        self.due = Some(self.due.map_or(soon, |due| due.min(soon)));
+    }
+
+    /// It is told, and a new list tells whether it passes.
+    fn fail(&mut self, error: &io::Error) {
+        log::debug!("radio: {error}; listing access points anew");
+        self.list_soon();
+        // Meanwhile nothing is asked, and nothing heard.
+        (self.radio, self.events) = (None, None);
+        self.schedule.interfaces(&[]);
+    }
+}
+
+/// Whether an access point is a helped device, a port of one, or a port of the bridge whose
+/// VLAN the helped device is.
+fn belongs(access_point: &Link, device: &Link) -> bool {
+    access_point.index == device.index
+        || access_point.master.is_some_and(|bridge| {
+            bridge == device.index || device.lower.is_some_and(|lower| lower == bridge)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn access_points_of_the_helped_devices() {
+        let link = |index, master, lower| Link { index, name: String::new(), master, lower };
+        let access_point = link(7, Some(3), None);
+        for (device, expected) in [
+            (link(7, Some(3), None), true),
+            (link(3, None, None), true),
+            // br-lan.10 over br-lan.
+            (link(20, None, Some(3)), true),
+            (link(4, None, None), false),
+            (link(20, None, Some(4)), false),
+        ] {
+            assert_eq!(belongs(&access_point, &device), expected, "{device:?}");
+        }
+        assert!(!belongs(&link(7, None, None), &link(3, None, None)), "a bridge of its own");
+    }
+}
