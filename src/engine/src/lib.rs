@@ -19,6 +19,7 @@
 //!     match action {
 //!         Action::Release(handle) => println!("accept {handle:?}"),
 //!         Action::Inject { packet, .. } => println!("send {} bytes", packet.len()),
+//!         Action::Send { packet, .. } => println!("send {} bytes", packet.len()),
 //!         Action::Probe { client } => println!("ping {client}"),
 //!         Action::Event(event) => println!("{event:?}"),
 //!     }
@@ -42,7 +43,9 @@ mod time;
 mod tunables;
 mod wire;
 
-pub use api::{Action, Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Verdict};
+pub use api::{
+    Action, Config, Direction, Event, EventKind, Fate, FlowInfo, FlowState, Handle, Ticket, Verdict,
+};
 pub use engine::Engine;
 pub use engine::both::Engines;
 #[cfg(feature = "ablation")]

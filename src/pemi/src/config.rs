@@ -16,7 +16,7 @@ pub mod options;
 mod problem;
 
 pub use memory::fits;
-pub use options::{Config, Firewall, Mode, Named, Repaired, Sidekick};
+pub use options::{Config, Firewall, Mode, Named, Repair, Repaired, Sidekick};
 use options::{Entry, MAIN, SECTIONS, TABLE};
 pub use problem::{Error, Problem};
 
@@ -33,6 +33,7 @@ impl Config {
             release_after: (self.release_s > 0).then(|| i64::from(self.release_s) * SEC),
             events,
             both_directions: self.direction == Repaired::Both,
+            reports: self.repair == Repair::Radio && self.mode == Mode::Routed,
             ..pemi_engine::Config::default()
         }
     }

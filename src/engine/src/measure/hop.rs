@@ -2,6 +2,7 @@
 //! What is known of a client's last hop, across its flows: the round trip
 //! that probes measured, queueing delay on it, and whether it loses packets.
 
+use crate::measure::reports::Reports;
 use crate::store::least::Least;
 use crate::store::recent::Recent;
 use crate::time::{MS, Nanos, SEC, Time};
@@ -54,6 +55,8 @@ pub(crate) struct Hop {
     tunables: Tunables,
     /// Flows in the table that are this client's.
     pub flows: u32,
+    /// Whether its access point reports what became of packets.
+    pub reports: Reports,
     samples: Recent<(Time, Nanos), 8>,
     /// What the samples amounted to when the last one came.
     ping: Ping,
@@ -71,6 +74,7 @@ impl Hop {
         Hop {
             tunables,
             flows: 0,
+            reports: Reports::new(),
             samples: Recent::new(),
             ping: Ping::default(),
             base: Least::new(now),

@@ -136,6 +136,15 @@ impl Conceal {
         }
     }
 
+    /// Nothing more to wait for but the replies that come until `at`: the newest of them shows
+    /// what has arrived.
+    pub fn end_by(&mut self, at: Time) {
+        if self.active() {
+            self.ending = true;
+            self.deadline = Some(self.latest.min(at));
+        }
+    }
+
     /// Ends the episode: everything held, in the order it is to go. `overtaken`
     /// if the packet in hand goes first; otherwise the newest held one does.
     pub fn release(&mut self, now: Time, overtaken: bool, mut out: impl FnMut(Handle)) -> Episode {
@@ -190,6 +199,10 @@ mod tests {
         assert_eq!(c.deadline(), Some(at(42)), "no later reply is to come");
         c.end_with_next_reply(at(40), at(20));
         assert_eq!(c.deadline(), Some(at(40)));
+        c.end_by(at(45));
+        assert_eq!((c.ending(), c.deadline()), (true, Some(at(45))));
+        c.end_by(at(90));
+        assert_eq!(c.deadline(), Some(at(60)));
     }
 
     #[test]

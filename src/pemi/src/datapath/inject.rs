@@ -15,7 +15,7 @@ use crate::sys::socket::{self, Buffer};
 
 const SEND_BUFFER: u32 = 1 << 20;
 /// Not in every libc's headers.
-const IPV6_HDRINCL: libc::c_int = 36;
+pub(super) const IPV6_HDRINCL: libc::c_int = 36;
 
 /// The way out for copies.
 #[derive(Debug)]
@@ -74,7 +74,8 @@ impl Injector {
 
     /// Sends one packet, at once or not at all: a copy that would have to wait
     /// for room comes too late to help. Failures are counted.
-    pub fn send(&mut self, direction: Direction, packet: &[u8]) {
+    /// Gives whether it was sent.
+    pub fn send(&mut self, direction: Direction, packet: &[u8]) -> bool {
         let sent = find(packet).is_some_and(|udp| match &mut self.way {
             Way::Bridged(bridge) => bridge.send(udp.destination, packet),
             Way::Routed { v4, v6, mark, ways } => {
@@ -93,6 +94,7 @@ impl Injector {
         if !sent {
             self.errors = self.errors.saturating_add(1);
         }
+        sent
     }
 
     /// Packets that could not be sent.
@@ -101,7 +103,7 @@ impl Injector {
     }
 }
 
-fn open(
+pub(super) fn open(
     family: libc::c_int,
     mark: u32,
     level: libc::c_int,

@@ -183,6 +183,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
         if interests[1..others].iter().any(Interest::is_ready) {
             let (now, engine) = (self.capture.now(), &mut self.engine);
             self.outlet.replies(now, |reply| engine.on_probe_reply(now, reply.client, reply.rtt));
+            self.reports()?;
         }
         self.packets()?;
         self.timers()?;
@@ -231,7 +232,11 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
 
     /// Takes in what has come.
     fn packets(&mut self) -> io::Result<()> {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
+            if round > 0 {
+                // What they tell has happened before the replies that are still to be read.
+                self.reports()?;
+            }
             let more = self.capture.fill()?;
             while let Some(seen) = self.capture.take() {
                 self.packet(&seen)?;
@@ -242,6 +247,13 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             }
         }
         Ok(())
+    }
+
+    /// Takes in what is reported of packets that were sent.
+    fn reports(&mut self) -> io::Result<()> {
+        let (now, engine) = (self.capture.now(), &mut self.engine);
+        self.outlet.reports(|ticket, fate| engine.on_report(now, ticket, fate));
+        self.act()
     }
 
     fn packet(&mut self, seen: &Seen) -> io::Result<()> {
@@ -310,6 +322,18 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                     // The verdicts given so far come first on the wire.
                     self.capture.flush()?;
                     self.outlet.copy(direction, packet);
+                }
+                Action::Send { ticket, packet, original } => {
+                    self.capture.flush_accepted()?;
+                    let sent = self.outlet.send(ticket, packet);
+                    match original {
+                        Some(original) if sent => self.capture.discard(original)?,
+                        Some(original) => self.capture.accept(original, None)?,
+                        None => {}
+                    }
+                    if let (Some(ticket), false) = (ticket, sent) {
+                        self.engine.on_unsent(self.capture.now(), ticket);
+                    }
                 }
                 Action::Probe { client } => self.outlet.probe(self.capture.now(), client),
                 Action::Event(event) => {
