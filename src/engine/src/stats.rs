@@ -54,6 +54,8 @@ pub struct Stats {
     pub reports_asked: u64,
     /// Of these, those of which none came in time.
     pub reports_missing: u64,
+    /// Reports of losses that were not believed, because the access point counted fewer.
+    pub reports_doubted: u64,
     /// Episodes of holding.
     pub concealed_gaps: u64,
     /// Client packets held.
@@ -98,6 +100,7 @@ impl AddAssign<&Stats> for Stats {
             resent_limited,
             reports_asked,
             reports_missing,
+            reports_doubted,
             concealed_gaps,
             concealed_held,
             concealed_late,
@@ -128,6 +131,7 @@ impl AddAssign<&Stats> for Stats {
         self.resent_limited += resent_limited;
         self.reports_asked += reports_asked;
         self.reports_missing += reports_missing;
+        self.reports_doubted += reports_doubted;
         self.concealed_gaps += concealed_gaps;
         self.concealed_held += concealed_held;
         self.concealed_late += concealed_late;
@@ -174,6 +178,7 @@ impl Stats {
             resent_limited,
             reports_asked,
             reports_missing,
+            reports_doubted,
             concealed_gaps,
             concealed_held,
             concealed_late,
@@ -193,6 +198,7 @@ impl Stats {
         self.resent_limited += resent_limited;
         self.reports_asked += reports_asked;
         self.reports_missing += reports_missing;
+        self.reports_doubted += reports_doubted;
         self.concealed_gaps += concealed_gaps;
         self.concealed_held += concealed_held;
         self.concealed_late += concealed_late;

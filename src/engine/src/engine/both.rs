@@ -116,6 +116,11 @@ impl Engines {
         self.down.on_report(now, ticket, fate);
     }
 
+    /// See [`Engine::on_counted`].
+    pub fn on_counted(&mut self, client: IpAddr, lost: u32) {
+        self.down.on_counted(client, lost);
+    }
+
     /// See [`Engine::on_unsent`].
     pub fn on_unsent(&mut self, now: Time, ticket: Ticket) {
         self.down.on_unsent(now, ticket);

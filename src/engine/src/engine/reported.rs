@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Reports of what became of packets: whose they are, and those that do not come.
 
+use core::net::IpAddr;
+
 use super::Engine;
 use crate::api::{Fate, Ticket};
 use crate::measure::hop::Hop;
@@ -28,6 +30,14 @@ impl Engine {
             hop.reports.withdrawn();
         }
         self.tell(now, &sent, None);
+    }
+
+    /// The access point has counted so many packets for this client as lost since the last call.
+    /// From then on losses are believed only as far as they are counted.
+    pub fn on_counted(&mut self, client: IpAddr, lost: u32) {
+        if let Some(hop) = self.hops.find(&client).and_then(|slot| self.hops.get_mut(slot)) {
+            hop.reports.counted(lost);
+        }
     }
 
     /// Stops waiting for reports that are overdue.

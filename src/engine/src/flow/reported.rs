@@ -15,7 +15,7 @@ use crate::time::Nanos;
 impl Flow {
     /// Whether reports tell what was lost, so that nothing is inferred.
     pub(super) fn is_reported(&self, cx: &Context<'_>) -> bool {
-        self.exact.own() && cx.hop.reports.come()
+        self.exact.own() && cx.hop.reports.expected()
     }
 
     /// Which way a packet goes that has come after this pause, and its verdict.
@@ -75,6 +75,13 @@ impl Flow {
     }
 
     fn reported_lost(&mut self, cx: &mut Context<'_>, sent: &Sent) {
+        if !cx.hop.reports.believes_loss() {
+            cx.stats.reports_doubted += 1;
+            if sent.attempt > 0 {
+                self.loss_closed(cx);
+            }
+            return;
+        }
         if sent.attempt == 0 {
             cx.stats.losses_inferred += 1;
             cx.stats.losses_reported += 1;

@@ -75,6 +75,8 @@ pub fn status(facts: &Facts<'_>) -> Value {
             "upstream": s.losses_upstream, "congestion": s.losses_congestion},
         "resent": {"packets": s.resent_packets, "bytes": s.resent_bytes, "limited": s.resent_limited,
             "errors": sum(|p| p.outlet.copy_errors)},
+        "reports": {"asked": s.reports_asked, "missing": s.reports_missing,
+            "doubted": s.reports_doubted, "losses": s.losses_reported},
         "concealed": {"gaps": s.concealed_gaps, "held": s.concealed_held, "late": s.concealed_late,
             "now": s.held_now},
         "local_rtt_us": {"p50": s.local_rtt_us_p50, "p99": s.local_rtt_us_p99},
