@@ -131,6 +131,7 @@ impl Router {
                         Parcel { copy: true, ..original.clone() },
                     ));
                 }
+                Action::Send { .. } => unreachable!("nobody reports anything here"),
                 Action::Probe { client } => orders.push_back(Order::Echo(client)),
                 Action::Event(event) => events.push(event),
             }
