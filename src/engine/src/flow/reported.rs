@@ -6,7 +6,8 @@ use super::Flow;
 use crate::api::{EventKind, Fate, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
-use crate::repair::exact::{ATTEMPTS, QUIET};
+use crate::measure::margin::Margin;
+use crate::repair::exact::{ATTEMPTS, Exact};
 use crate::rules::Rule;
 use crate::store::cache::Id;
 use crate::store::tickets::Sent;
@@ -124,7 +125,8 @@ impl Flow {
     /// One loss less is open; after the last one replies need to wait for a moment only.
     fn loss_closed(&mut self, cx: &mut Context<'_>) {
         if self.exact.closed() {
-            self.conceal.end_by(cx.now + QUIET);
+            let usual = self.rtt.get() + self.rtt.within(Margin::Overdue);
+            self.conceal.end_by(cx.now + Exact::quiet(usual));
         }
     }
 

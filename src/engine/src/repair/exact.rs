@@ -14,9 +14,11 @@ pub(crate) const ATTEMPTS: u8 = 4;
 /// After a pause this long nothing is on its way to the client any more (chosen: beyond a
 /// retransmitted aggregate; with a round trip that is longer, that).
 const PAUSE: Nanos = 4 * MS;
-/// From the report that a copy has arrived until the client's replies show it: it has to read the
-/// copy and to get onto the air itself. In the Wi-Fi guest 2 ms were too short and 10 no better.
-pub(crate) const QUIET: Nanos = 5 * MS;
+/// From the report that a copy has arrived until the client's replies show it, in which the client
+/// has to read the copy and to get onto the air itself: a reply's usual time on this hop, but no
+/// less than this (in the Wi-Fi guest 2 ms were too short and 10 ms no better), and no more than
+/// four times as much (chosen: then the sender's own round trip is stretched more than it gains).
+const QUIET: core::ops::RangeInclusive<Nanos> = 5 * MS..=20 * MS;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exact {
@@ -28,6 +30,12 @@ pub(crate) struct Exact {
 }
 
 impl Exact {
+    /// How long replies wait after the last loss was repaired, where one is `usual` after its
+    /// packet.
+    pub fn quiet(usual: Nanos) -> Nanos {
+        usual.clamp(*QUIET.start(), *QUIET.end())
+    }
+
     /// Chooses the way of the next packet, after a pause (none: it is the first): true if it is
     /// one of those that are reported.
     pub fn choose(&mut self, wanted: bool, pause: Option<Nanos>, rtt: Nanos) -> bool {

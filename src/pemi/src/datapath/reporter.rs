@@ -122,3 +122,76 @@ fn telling(packet: &[u8]) -> Option<&[u8]> {
     let length = usize::from(u16::from_be_bytes([*datagram.get(4)?, *datagram.get(5)?]));
     datagram.get(..length.min(TELLING))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn v4(payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 0, 0, 28 + payload.len() as u8, 0, 0, 0x40, 0, 64, UDP, 0, 0];
+        packet.extend([192, 0, 2, 1, 192, 0, 2, 9, 0x01, 0xbb, 0xc3, 0x50]);
+        packet.extend([0, 8 + payload.len() as u8, 0, 0]);
+        packet.extend(payload);
+        packet
+    }
+
+    fn v6(payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x60, 0, 0, 0, 0, 8 + payload.len() as u8, UDP, 64];
+        packet.extend([7; 32]);
+        packet.extend(&v4(payload)[20..]);
+        packet
+    }
+
+    /// What is recognised of these frames when `sent` was sent.
+    fn found(sent: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<Option<u32>> {
+        let key = RandomState::new();
+        let hash = |packet: &Vec<u8>| key.hash_one(telling(packet).unwrap());
+        let mut sent = sent.iter().zip(0..).map(|(it, n)| (hash(it), Ticket(n))).collect();
+        let find = |frame: &Vec<u8>| recognise(&key, &mut sent, frame).map(|Ticket(n)| n);
+        frames.iter().map(find).collect()
+    }
+
+    #[test]
+    fn a_frame_tells_which_packet_is_in_it() {
+        let framed = |header: usize, packet: &[u8]| [&vec![0xaa; header][..], packet].concat();
+        let (a, b, c) = (v4(&[1; 60]), v4(&[2; 60]), v6(&[3; 90]));
+        let sent = [a.clone(), b.clone(), c.clone(), a.clone()];
+        let mut cut = framed(14, &c);
+        cut.truncate(14 + 40 + TELLING);
+        let frames = [
+            framed(14, &b),
+            cut,
+            framed(34, &a),
+            framed(0, &a),
+            framed(14, &a),
+            framed(14, &v4(&[4; 60])),
+        ];
+        // The older of two that are alike first, and each of them once.
+        assert_eq!(found(&sent, &frames), [Some(1), Some(2), Some(0), Some(3), None, None]);
+    }
+
+    #[test]
+    fn headers_that_were_rewritten_make_no_difference() {
+        let sent = v4(&[1; 60]);
+        let mut frame = [&[0; 14], &sent[..]].concat();
+        // The kernel chooses an identification where there is none, and the checksum.
+        frame[14 + 4..14 + 6].copy_from_slice(&[0x12, 0x34]);
+        frame[14 + 10..14 + 12].copy_from_slice(&[0x56, 0x78]);
+        assert_eq!(found(&[sent], &[frame]), [Some(0)]);
+    }
+
+    #[test]
+    fn any_bytes_are_no_packet_of_ours() {
+        let sent = [v4(&[1; 60])];
+        let mut state = 1u32;
+        for length in 0..300 {
+            let frame: Vec<u8> = (0..length)
+                .map(|_| {
+                    state = state.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+                    (state >> 24) as u8
+                })
+                .collect();
+            assert_eq!(found(&sent, &[frame]), [None]);
+        }
+    }
+}
