@@ -183,7 +183,8 @@ mod tests {
         let mut reports = Reports::new();
         assert!((0..1000).all(|_| reports.believes_loss()), "nobody counts");
         reports.counted(7);
-        let believed = |reports: &mut Reports| (0..1000).filter(|_| reports.believes_loss()).count();
+        let believed =
+            |reports: &mut Reports| (0..1000).filter(|_| reports.believes_loss()).count();
         assert_eq!(believed(&mut reports), AHEAD as usize);
         reports.counted(5);
         assert_eq!(believed(&mut reports), 5);

@@ -144,8 +144,7 @@ mod tests {
     #[test]
     fn a_late_report_is_none_and_one_that_never_comes_is_told_once() {
         let mut tickets = Tickets::new();
-        let issued: Vec<Ticket> =
-            (0..3).map(|n| tickets.issue(sent(20 * n)).unwrap()).collect();
+        let issued: Vec<Ticket> = (0..3).map(|n| tickets.issue(sent(20 * n)).unwrap()).collect();
         assert_eq!(tickets.overdue(at(50)), None);
         assert_eq!(tickets.settle(issued[1]), Some((sent(20), true)));
         assert_eq!(tickets.overdue(at(89)), Some(sent(0)));

@@ -166,7 +166,12 @@ pub(crate) struct Verdicts {
 impl Verdicts {
     /// None yet.
     pub fn new() -> Verdicts {
-        Verdicts { words: vec![0; VERDICTS * MESSAGE_WORDS].into_boxed_slice(), used: 0, given: 0, accepted: false }
+        Verdicts {
+            words: vec![0; VERDICTS * MESSAGE_WORDS].into_boxed_slice(),
+            used: 0,
+            given: 0,
+            accepted: false,
+        }
     }
 
     /// Adds the verdict that lets packet `id` go on, with a new mark if one is
@@ -303,7 +308,12 @@ mod tests {
     #[test]
     fn builds_a_verdict_with_a_mark() {
         let mut words = [0; MESSAGE_WORDS];
-        let len = ffi::put_verdict(&mut words, 1, 0xffff_fffe, Verdict::Accept { mark: Some(0x1000_0002) });
+        let len = ffi::put_verdict(
+            &mut words,
+            1,
+            0xffff_fffe,
+            Verdict::Accept { mark: Some(0x1000_0002) },
+        );
         let mut expected = netlink(40, 0x0301, 1, 1);
         expected.extend(header(12, 2));
         expected.extend([0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe]);

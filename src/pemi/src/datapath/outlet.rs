@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use pemi_engine::{Direction, Fate, Ticket, Time};
 
-use crate::config::{Config, Mode, Repair};
+use crate::config::Config;
 use crate::datapath::bridge::Header;
 use crate::datapath::capture::Interests;
 use crate::datapath::inject::Injector;
@@ -68,9 +68,8 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Opens them.
     pub fn open(config: &Config) -> io::Result<Sockets> {
-        let reports = config.repair == Repair::Radio && config.mode == Mode::Routed;
         Ok(Sockets {
-            reporter: if reports { Some(Reporter::open(config.mark)?) } else { None },
+            reporter: if config.reports() { Some(Reporter::open(config.mark)?) } else { None },
             injector: Injector::open(config.mode, config.mark)?,
             prober: Prober::open(config.mark)?,
         })

@@ -65,7 +65,7 @@ impl Reporter {
         let Some(udp) = find(packet) else { return false };
         let to = udp.destination;
         let fd = if to.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
-        if !fd.is_some_and(|fd| socket::send_to(fd.as_fd(), packet, to).is_ok()) {
+        if fd.is_none_or(|fd| socket::send_to(fd.as_fd(), packet, to).is_err()) {
             return false;
         }
         if let Some(telling) = telling(packet) {

@@ -94,10 +94,9 @@ fn wifi_status(message: &libc::msghdr) -> Option<bool> {
     unsafe {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(control) = at.as_ref() {
-            let needed = libc::CMSG_LEN(mem::size_of::<c_int>() as u32) as usize;
-            if (control.cmsg_level, control.cmsg_type)
-                == (libc::SOL_SOCKET, libc::SCM_WIFI_STATUS)
-                && control.cmsg_len as usize >= needed
+            let needed = libc::CMSG_LEN(mem::size_of::<c_int>() as u32) as _;
+            if (control.cmsg_level, control.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_WIFI_STATUS)
+                && control.cmsg_len >= needed
             {
                 return Some(libc::CMSG_DATA(at).cast::<c_int>().read_unaligned() != 0);
             }
