@@ -74,8 +74,7 @@ impl Injector {
 
     /// Sends one packet, at once or not at all: a copy that would have to wait
     /// for room comes too late to help. Failures are counted.
-    /// Gives whether it was sent.
-    pub fn send(&mut self, direction: Direction, packet: &[u8]) -> bool {
+    pub fn send(&mut self, direction: Direction, packet: &[u8]) {
         let sent = find(packet).is_some_and(|udp| match &mut self.way {
             Way::Bridged(bridge) => bridge.send(udp.destination, packet),
             Way::Routed { v4, v6, mark, ways } => {
@@ -94,7 +93,17 @@ impl Injector {
         if !sent {
             self.errors = self.errors.saturating_add(1);
         }
-        sent
+    }
+
+    /// Sends a packet that is no copy by this interface (0: that of its route), at once or not at
+    /// all; gives whether it was sent.
+    pub fn send_by(&mut self, device: u32, packet: &[u8]) -> bool {
+        let Way::Routed { v4, v6, mark, .. } = &self.way else { return false };
+        find(packet).is_some_and(|udp| {
+            let to = udp.destination;
+            let fd = if to.is_ipv4() { Some(v4) } else { v6.as_ref() };
+            fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
+        })
     }
 
     /// Packets that could not be sent.

@@ -37,9 +37,10 @@ pub(crate) trait Outlet {
     /// Sends a copy, at once or not at all.
     fn copy(&mut self, direction: Direction, packet: &[u8]);
 
-    /// Sends a packet to a client, at once or not at all; gives whether it was sent. With a
-    /// ticket [`Outlet::reports`] will tell what became of it, if anybody can.
-    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8]) -> bool;
+    /// Sends a packet to a client by this interface (0: that of its route), at once or not at
+    /// all; gives whether it was sent. With a ticket [`Outlet::reports`] will tell what became of
+    /// it, if anybody can.
+    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8], device: u32) -> bool;
 
     /// Sends an echo request.
     fn probe(&mut self, now: Time, client: IpAddr);
@@ -89,10 +90,10 @@ impl Outlet for Sockets {
         self.injector.send(direction, packet);
     }
 
-    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8]) -> bool {
+    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8], device: u32) -> bool {
         match (ticket, &mut self.reporter) {
-            (Some(ticket), Some(reporter)) => reporter.send(ticket, packet),
-            _ => self.injector.send(Direction::Down, packet),
+            (Some(ticket), Some(reporter)) => reporter.send(ticket, packet, device),
+            _ => self.injector.send_by(device, packet),
         }
     }
 

@@ -36,6 +36,7 @@ pub(crate) struct Reporter {
     v4: OwnedFd,
     /// Absent where the kernel has no IPv6.
     v6: Option<OwnedFd>,
+    mark: u32,
     key: RandomState,
     sent: VecDeque<(u64, Ticket)>,
     inbox: Inbox,
@@ -54,18 +55,21 @@ impl Reporter {
         Ok(Reporter {
             v4: reporting(v4)?,
             v6: v6.and_then(reporting).ok(),
+            mark,
             key: RandomState::new(),
             sent: VecDeque::with_capacity(SENT),
             inbox: Inbox::new(),
         })
     }
 
-    /// Sends a packet, at once or not at all; gives whether it was sent.
-    pub fn send(&mut self, ticket: Ticket, packet: &[u8]) -> bool {
+    /// Sends a packet by this interface (0: that of its route), at once or not at all; gives
+    /// whether it was sent.
+    pub fn send(&mut self, ticket: Ticket, packet: &[u8], device: u32) -> bool {
         let Some(udp) = find(packet) else { return false };
         let to = udp.destination;
         let fd = if to.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
-        if fd.is_none_or(|fd| socket::send_to(fd.as_fd(), packet, to).is_err()) {
+        let send = |fd: &OwnedFd| socket::send_by(fd.as_fd(), packet, to, device, self.mark);
+        if fd.is_none_or(|fd| send(fd).is_err()) {
             return false;
         }
         if let Some(telling) = telling(packet) {
@@ -84,7 +88,7 @@ impl Reporter {
 
     /// Takes the reports that have come.
     pub fn receive(&mut self, mut on_report: impl FnMut(Ticket, Fate)) {
-        let Reporter { v4, v6, key, sent, inbox } = self;
+        let Reporter { v4, v6, key, sent, inbox, .. } = self;
         for fd in [Some(&*v4), v6.as_ref()].into_iter().flatten() {
             let mut take = |frame: &[u8], acknowledged: bool| {
                 if let Some(ticket) = recognise(key, sent, frame) {

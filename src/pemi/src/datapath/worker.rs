@@ -120,6 +120,8 @@ pub(crate) struct Worker<C, O> {
     /// Losses on the way up are repaired, too, so packets up may have to be sent again.
     both: bool,
     line: Line,
+    /// Index of the interface by which the packet in hand is to leave.
+    leaves_by: u32,
     bypass_mark: u32,
     unseen: u64,
     realtime_refused: bool,
@@ -134,6 +136,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             classifier: Classifier::new(&config.device, &config.port, capture.now()),
             bridged: config.mode == Mode::Bridged,
             both: config.direction == Repaired::Both,
+            leaves_by: 0,
             bypass_mark: config.bypass_mark,
             unseen: 0,
             realtime_refused: false,
@@ -280,6 +283,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             }
             self.learn(seen, direction, to, &udp);
         }
+        self.leaves_by = to;
         // Without a handle it is of a kind that the engine does not hold.
         let handle = seen.handle.unwrap_or(Handle(0));
         match self.engine.on_packet(seen.at, direction, self.capture.bytes(), handle) {
@@ -325,7 +329,9 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 }
                 Action::Send { ticket, packet, original } => {
                     self.capture.flush_accepted()?;
-                    let sent = self.outlet.send(ticket, packet);
+                    // An original leaves by the interface that the kernel has chosen for it.
+                    let device = if original.is_some() { self.leaves_by } else { 0 };
+                    let sent = self.outlet.send(ticket, packet, device);
                     match original {
                         Some(original) if sent => self.capture.discard(original)?,
                         Some(original) => self.capture.accept(original, None)?,

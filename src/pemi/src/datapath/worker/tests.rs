@@ -245,7 +245,11 @@ fn copies_have_the_checksum_that_hardware_was_to_fill_in() {
 /// A connection whose first packets are `down`, and what became of them on the wire.
 fn with_reports(bench: &mut Bench, down: std::ops::Range<u32>) -> Vec<Wire> {
     let start = bench.world.borrow().now;
-    let cues = down.map(|n| cue(start, Some(n), packet(Direction::Down, false, 1000, n)));
+    let cues = down.map(|n| {
+        let mut cue = cue(start, Some(n), packet(Direction::Down, false, 1000, n));
+        cue.seen.devices.1 = scripted::OUT;
+        cue
+    });
     bench.world.borrow_mut().script.extend(cues);
     bench.play();
     std::mem::take(&mut bench.world.borrow_mut().wire)

@@ -20,6 +20,9 @@ use crate::sys::poll::{self, Interest, Waker};
 /// How long an echo request and its reply take.
 const HOP: Nanos = MS;
 
+/// By which packets leave, where that is known.
+pub const OUT: u32 = 4;
+
 /// What can be seen on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wire {
@@ -209,8 +212,9 @@ impl Outlet for Book {
         self.world.borrow_mut().wire.push(Wire::Copy(direction, packet.to_vec()));
     }
 
-    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8]) -> bool {
+    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8], device: u32) -> bool {
         let world = &mut *self.world.borrow_mut();
+        assert!(device == 0 || device == OUT, "by another interface");
         if !world.full {
             world.wire.push(Wire::Sent(ticket, packet.to_vec()));
         }
