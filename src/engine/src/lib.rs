@@ -4,7 +4,8 @@
 //! of it, and holds back the replies that would tell the sender of a loss
 //! while it is being repaired.
 //!
-//! Nothing is decrypted, altered, invented or dropped. The engine does no I/O
+//! Nothing is decrypted, altered, invented or dropped: a packet that is not to go on was sent in
+//! another way. The engine does no I/O
 //! and has no clock: packets and times come in as arguments, actions go out.
 //! Same inputs, same outputs, on every architecture.
 //!
