@@ -112,7 +112,15 @@ fn config() -> impl Strategy<Value = Config> {
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (0usize..200_000, count(), percent, flags, proptest::option::of(span()), span(), span())
         .prop_map(
-            |(cache_bytes, max_flows, percent, (conceal, events, both, reports), release, idle, cap)| {
+            |(
+                cache_bytes,
+                max_flows,
+                percent,
+                (conceal, events, both, reports),
+                release,
+                idle,
+                cap,
+            )| {
                 Config {
                     cache_bytes,
                     max_flows,

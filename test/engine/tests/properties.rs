@@ -20,21 +20,23 @@ fn config() -> impl Strategy<Value = Config> {
         prop_oneof![(0..500i64).prop_map(|ms| ms * MS), Just(60 * SEC)],
         prop_oneof![(0..100i64).prop_map(|ms| ms * MS), Just(60 * MS)],
     )
-        .prop_map(|(cache_bytes, max_flows, percent, (conceal, both, reports), release, idle, cap)| {
-            Config {
-                cache_bytes,
-                max_flows,
-                resend_percent: percent,
-                conceal,
-                events: true,
-                release_after: release,
-                idle_timeout: idle,
-                hold_cap: cap,
-                both_directions: both,
-                reports,
-                ..Config::default()
-            }
-        })
+        .prop_map(
+            |(cache_bytes, max_flows, percent, (conceal, both, reports), release, idle, cap)| {
+                Config {
+                    cache_bytes,
+                    max_flows,
+                    resend_percent: percent,
+                    conceal,
+                    events: true,
+                    release_after: release,
+                    idle_timeout: idle,
+                    hold_cap: cap,
+                    both_directions: both,
+                    reports,
+                    ..Config::default()
+                }
+            },
+        )
 }
 
 fn scene() -> impl Strategy<Value = Scene> {

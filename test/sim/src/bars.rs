@@ -7,6 +7,7 @@ mod grid;
 pub mod offline;
 mod open;
 mod radio;
+mod reported;
 
 use std::collections::HashMap;
 

@@ -7,7 +7,7 @@ use crate::api::{EventKind, Fate, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::measure::margin::Margin;
-use crate::repair::exact::{ATTEMPTS, Exact};
+use crate::repair::exact::{ATTEMPTS, Exact, STALL};
 use crate::rules::Rule;
 use crate::store::cache::Id;
 use crate::store::tickets::Sent;
@@ -124,10 +124,15 @@ impl Flow {
 
     /// One loss less is open; after the last one replies need to wait for a moment only.
     fn loss_closed(&mut self, cx: &mut Context<'_>) {
-        if self.exact.closed() {
-            let usual = self.rtt.get() + self.rtt.within(Margin::Overdue);
-            self.conceal.end_by(cx.now + Exact::quiet(usual));
+        match self.exact.closed(cx.now) {
+            Some(true) => self.conceal.end_by(cx.now + self.quiet()),
+            Some(false) => self.conceal.await_first(cx.now + STALL),
+            None => {}
         }
+    }
+
+    fn quiet(&self) -> Nanos {
+        Exact::quiet(self.rtt.get() + self.rtt.within(Margin::Overdue))
     }
 
     /// A reply that can be read as an acknowledgement. It is measured, and else waits only
@@ -148,8 +153,12 @@ impl Flow {
         let beat = self.beat(cx, size, previous, None);
         self.follow(cx, &beat);
         self.sizes.rebase(size);
+        let first = self.exact.replied(cx.now, self.quiet());
         if !self.conceal.active() {
             return Verdict::Forward;
+        }
+        if let Some(until) = first {
+            self.conceal.first_came(cx.now, until, cx.config.hold_cap);
         }
         if self.hold(cx, handle) {
             return Verdict::Hold;

@@ -6,7 +6,7 @@
 //! ways may have two queues, so a flow changes from one to the other only when nothing of it is
 //! on the first any more.
 
-use crate::time::{MS, Nanos};
+use crate::time::{MS, Nanos, Time};
 
 /// A packet is sent so often again at most (chosen: where one in three is lost that leaves one in
 /// two hundred).
@@ -20,6 +20,11 @@ const PAUSE: Nanos = 4 * MS;
 /// four times as much (chosen: then the sender's own round trip is stretched more than it gains).
 const QUIET: core::ops::RangeInclusive<Nanos> = 5 * MS..=20 * MS;
 
+/// A client that nobody tells of a loss keeps everything behind it, the copy as well, until its
+/// reorder buffer is full or this long has passed (100 ms in mac80211, `HT_RX_REORDER_BUF_TIMEOUT`,
+/// looked at by a timer), and sends no reply meanwhile.
+pub(crate) const STALL: Nanos = 150 * MS;
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exact {
     own: bool,
@@ -27,6 +32,10 @@ pub(crate) struct Exact {
     awaited: u32,
     /// Losses of which the copy was not reported yet.
     open: u32,
+    /// A reply has come since the first of them was reported.
+    replied: bool,
+    /// When the last of them was repaired, if none has come since.
+    repaired: Option<Time>,
 }
 
 impl Exact {
@@ -65,19 +74,55 @@ impl Exact {
 
     /// A packet was lost, and its copy is on its way.
     pub fn opened(&mut self) {
+        self.replied &= self.open > 0;
+        self.repaired = None;
         self.open += 1;
     }
 
-    /// A loss is repaired, or given up; true if none is left.
-    pub fn closed(&mut self) -> bool {
+    /// A loss is repaired, or given up. Where none is left: whether a reply has come since the
+    /// first of them.
+    pub fn closed(&mut self, now: Time) -> Option<bool> {
         self.open = self.open.saturating_sub(1);
-        self.open == 0
+        if self.open > 0 {
+            return None;
+        }
+        self.repaired = (!self.replied).then_some(now);
+        Some(self.replied)
+    }
+
+    /// A reply has come. If it is the first since losses, all of which are repaired: until when
+    /// those of this time have to wait, `quiet` being their usual wait.
+    pub fn replied(&mut self, now: Time, quiet: Nanos) -> Option<Time> {
+        self.replied = true;
+        let repaired = self.repaired.take()?;
+        // After a pause that long the client's reorder buffer is being emptied, and the copy
+        // comes last.
+        let stalled = now.since(repaired) > quiet;
+        Some(if stalled { now } else { repaired } + quiet)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replies_wait_for_a_moment_or_until_a_reorder_buffer_is_empty() {
+        let at = |ms| Time::ZERO + ms * MS;
+        let mut exact = Exact::default();
+        exact.opened();
+        exact.opened();
+        assert_eq!(exact.closed(at(1)), None);
+        assert_eq!(exact.replied(at(2), 5 * MS), None, "one is still open");
+        assert_eq!(exact.closed(at(3)), Some(true));
+        exact.opened();
+        assert_eq!(exact.closed(at(10)), Some(false));
+        assert_eq!(exact.replied(at(12), 5 * MS), Some(at(15)));
+        assert_eq!(exact.replied(at(13), 5 * MS), None);
+        exact.opened();
+        assert_eq!(exact.closed(at(20)), Some(false));
+        assert_eq!(exact.replied(at(80), 5 * MS), Some(at(85)), "all came at once");
+    }
 
     #[test]
     fn the_way_changes_when_nothing_is_on_it() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, radio};
+use super::{Bar, Case, radio, reported};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -27,6 +27,7 @@ pub fn cases() -> Vec<Case> {
         calls(),
         uploads(),
         radio::cases(),
+        reported::cases(),
     ];
     groups.into_iter().flatten().collect()
 }
