@@ -122,10 +122,13 @@ impl Flow {
         self.event(cx, EventKind::Repair { after_ns });
     }
 
-    /// One loss less is open; after the last one replies need to wait for a moment only.
+    /// One loss less is open; after the last one replies need to wait for a moment only, and the
+    /// first after that goes ahead of them.
     fn loss_closed(&mut self, cx: &mut Context<'_>) {
-        match self.exact.closed(cx.now) {
-            Some(true) => self.conceal.end_by(cx.now + self.quiet()),
+        let quiet = self.quiet();
+        match self.exact.closed(cx.now, quiet) {
+            // Or with the first reply after that.
+            Some(true) => self.conceal.end_by(cx.now + 2 * quiet),
             Some(false) => self.conceal.await_first(cx.now + STALL),
             None => {}
         }
@@ -153,12 +156,17 @@ impl Flow {
         let beat = self.beat(cx, size, previous, None);
         self.follow(cx, &beat);
         self.sizes.rebase(size);
-        let first = self.exact.replied(cx.now, self.quiet());
+        let quiet = self.quiet();
+        let first = self.exact.replied(cx.now, quiet);
         if !self.conceal.active() {
             return Verdict::Forward;
         }
-        if let Some(until) = first {
-            self.conceal.first_came(cx.now, until, cx.config.hold_cap);
+        if first {
+            self.conceal.first_came(cx.now, cx.now + 2 * quiet, cx.config.hold_cap);
+        }
+        if self.exact.is_over(cx.now) {
+            self.release(cx, true);
+            return Verdict::Forward;
         }
         if self.hold(cx, handle) {
             return Verdict::Hold;

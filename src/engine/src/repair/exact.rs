@@ -36,6 +36,8 @@ pub(crate) struct Exact {
     replied: bool,
     /// When the last of them was repaired, if none has come since.
     repaired: Option<Time>,
+    /// From when on a reply shows that everything has arrived, if no loss is open.
+    over: Option<Time>,
 }
 
 impl Exact {
@@ -75,30 +77,39 @@ impl Exact {
     /// A packet was lost, and its copy is on its way.
     pub fn opened(&mut self) {
         self.replied &= self.open > 0;
-        self.repaired = None;
+        (self.repaired, self.over) = (None, None);
         self.open += 1;
     }
 
     /// A loss is repaired, or given up. Where none is left: whether a reply has come since the
     /// first of them.
-    pub fn closed(&mut self, now: Time) -> Option<bool> {
+    pub fn closed(&mut self, now: Time, quiet: Nanos) -> Option<bool> {
         self.open = self.open.saturating_sub(1);
         if self.open > 0 {
             return None;
         }
-        self.repaired = (!self.replied).then_some(now);
+        match self.replied {
+            true => self.over = Some(now + quiet),
+            false => self.repaired = Some(now),
+        }
         Some(self.replied)
     }
 
-    /// A reply has come. If it is the first since losses, all of which are repaired: until when
-    /// those of this time have to wait, `quiet` being their usual wait.
-    pub fn replied(&mut self, now: Time, quiet: Nanos) -> Option<Time> {
+    /// A reply has come, whether the first since losses all of which are repaired. `quiet` is
+    /// how long replies usually wait.
+    pub fn replied(&mut self, now: Time, quiet: Nanos) -> bool {
         self.replied = true;
-        let repaired = self.repaired.take()?;
+        let Some(repaired) = self.repaired.take() else { return false };
         // After a pause that long the client's reorder buffer is being emptied, and the copy
         // comes last.
         let stalled = now.since(repaired) > quiet;
-        Some(if stalled { now } else { repaired } + quiet)
+        self.over = Some(if stalled { now } else { repaired } + quiet);
+        true
+    }
+
+    /// Whether a reply that comes now shows that everything has arrived, so that it may go first.
+    pub fn is_over(&self, now: Time) -> bool {
+        self.over.is_some_and(|over| now >= over)
     }
 }
 
@@ -112,16 +123,19 @@ mod tests {
         let mut exact = Exact::default();
         exact.opened();
         exact.opened();
-        assert_eq!(exact.closed(at(1)), None);
-        assert_eq!(exact.replied(at(2), 5 * MS), None, "one is still open");
-        assert_eq!(exact.closed(at(3)), Some(true));
+        assert_eq!(exact.closed(at(1), 5 * MS), None);
+        assert!(!exact.replied(at(2), 5 * MS), "one is still open");
+        assert_eq!(exact.closed(at(3), 5 * MS), Some(true));
+        assert!(!exact.is_over(at(7)) && exact.is_over(at(8)));
         exact.opened();
-        assert_eq!(exact.closed(at(10)), Some(false));
-        assert_eq!(exact.replied(at(12), 5 * MS), Some(at(15)));
-        assert_eq!(exact.replied(at(13), 5 * MS), None);
+        assert!(!exact.is_over(at(9)));
+        assert_eq!(exact.closed(at(10), 5 * MS), Some(false));
+        assert!(exact.replied(at(12), 5 * MS) && !exact.replied(at(13), 5 * MS));
+        assert!(!exact.is_over(at(14)) && exact.is_over(at(15)));
         exact.opened();
-        assert_eq!(exact.closed(at(20)), Some(false));
-        assert_eq!(exact.replied(at(80), 5 * MS), Some(at(85)), "all came at once");
+        assert_eq!(exact.closed(at(20), 5 * MS), Some(false));
+        assert!(exact.replied(at(80), 5 * MS), "all came at once");
+        assert!(!exact.is_over(at(84)) && exact.is_over(at(85)));
     }
 
     #[test]
