@@ -115,6 +115,27 @@ fn a_reported_loss_is_sent_again_at_once_and_hidden() {
 }
 
 #[test]
+fn behind_a_stalled_reorder_buffer_replies_wait_for_the_copy() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    bench.show(0, Direction::Down, &short(1, 0, 1200));
+    let (lost, _) = bench.router.tickets.pop().expect("it is reported of");
+    bench.report(lost, Fate::Lost);
+    bench.pass(MS);
+    bench.all_arrived();
+    // Nobody tells the client to go on, so it replies when its own patience ends.
+    bench.pass(100 * MS);
+    bench.show(0, Direction::Up, &short(2, 10, 38));
+    bench.pass(MS);
+    bench.show(0, Direction::Up, &short(2, 11, 38));
+    assert_eq!(bench.wire(Direction::Up).0, []);
+    bench.pass(5 * MS);
+    bench.show(0, Direction::Up, &short(2, 12, 36));
+    assert_eq!(bench.wire(Direction::Up).0, [12, 10, 11], "the one that shows no hole");
+}
+
+#[test]
 fn a_copy_that_is_lost_is_sent_again_but_not_for_ever() {
     let mut bench = Bench::new(config(), 1);
     bench.all_arrived();
