@@ -238,7 +238,7 @@ pub static TABLE: &[Entry] = &[
     main(
         "repair",
         Choice(|c| &mut c.repair),
-        "how losses are known: by clients' replies, or by this router's own radio",
+        "what tells of losses, replies or radio",
     )
     .restart()
     .flag(),
