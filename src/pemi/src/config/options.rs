@@ -235,13 +235,9 @@ pub static TABLE: &[Entry] = &[
     .restart(),
     main("direction", Choice(|c| &mut c.direction), "losses repaired, to the clients or both ways")
         .flag(),
-    main(
-        "repair",
-        Choice(|c| &mut c.repair),
-        "what tells of losses, replies or radio",
-    )
-    .restart()
-    .flag(),
+    main("repair", Choice(|c| &mut c.repair), "what tells of losses, replies or radio")
+        .restart()
+        .flag(),
     main(
         "cache_kib",
         Number(64..=1_048_576, |c| U32(&mut c.cache_kib)),
