@@ -54,6 +54,10 @@ pub struct Stats {
     pub reports_asked: u64,
     /// Of these, those of which none came in time.
     pub reports_missing: u64,
+    /// Clients of which reports come.
+    pub clients_reported: u64,
+    /// Clients of which none came when packets to them were to be reported of.
+    pub clients_unreported: u64,
     /// Reports of losses that were not believed, because the access point counted fewer.
     pub reports_doubted: u64,
     /// Episodes of holding.
@@ -101,6 +105,8 @@ impl AddAssign<&Stats> for Stats {
             reports_asked,
             reports_missing,
             reports_doubted,
+            clients_reported,
+            clients_unreported,
             concealed_gaps,
             concealed_held,
             concealed_late,
@@ -132,6 +138,8 @@ impl AddAssign<&Stats> for Stats {
         self.reports_asked += reports_asked;
         self.reports_missing += reports_missing;
         self.reports_doubted += reports_doubted;
+        self.clients_reported += clients_reported;
+        self.clients_unreported += clients_unreported;
         self.concealed_gaps += concealed_gaps;
         self.concealed_held += concealed_held;
         self.concealed_late += concealed_late;
@@ -179,6 +187,8 @@ impl Stats {
             reports_asked,
             reports_missing,
             reports_doubted,
+            clients_reported: _,
+            clients_unreported: _,
             concealed_gaps,
             concealed_held,
             concealed_late,

@@ -342,6 +342,7 @@ fn behind_a_cable_nobody_reports_and_everything_arrives_as_it_was() {
             (count(&status, "/reports/asked"), count(&status, "/reports/missing"));
         assert!(asked >= missing && asked < talk.down.len(), "a trial, and no more: {status}");
         assert_eq!(count(&status, "/reports/losses"), 0);
+        assert_eq!(count(&status, "/reports/clients"), 0);
         assert_eq!(count(&status, "/resent/errors"), 0);
         // On a machine that stands still the trial is over before the first flight is.
         while talk.copies() < count(&status, "/resent/packets") {

@@ -205,6 +205,7 @@ fn where_nobody_reports_losses_are_inferred() {
     }
     let asked = bench.router.stats(bench.now).reports_asked;
     assert!(asked < 20, "{asked} packets: the trial has failed");
+    assert_eq!(bench.router.stats(bench.now).clients_unreported, 1);
     assert!(!bench.router.tickets.is_empty());
 }
 

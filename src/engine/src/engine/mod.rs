@@ -414,6 +414,10 @@ impl Engine {
                 }
             }
         }
+        for (_, hop) in self.hops.iter() {
+            stats.clients_reported += u64::from(hop.reports.proven() == Some(true));
+            stats.clients_unreported += u64::from(hop.reports.proven() == Some(false));
+        }
         rtts.sort_unstable();
         let quantile = |percent: usize| {
             let at = (rtts.len() * percent / 100).min(rtts.len().wrapping_sub(1));

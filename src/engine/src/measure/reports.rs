@@ -62,6 +62,15 @@ impl Reports {
         !matches!(self.state, State::Missing(_))
     }
 
+    /// Whether the trial is over, and how it went.
+    pub fn proven(&self) -> Option<bool> {
+        match self.state {
+            State::Trial => None,
+            State::Come => Some(true),
+            State::Missing(_) => Some(false),
+        }
+    }
+
     /// Whether packets are worth being sent in the way that is reported of.
     pub fn worth_asking(&mut self, now: Time) -> bool {
         if let State::Missing(since) = self.state
