@@ -124,9 +124,11 @@ def test_what_the_access_point_reports_is_repaired_once(boots):
     lossless, *helped = boots[4]
     for run in helped:
         status = run["router"]["status"]
-        assert run["links"]["wifi"]["down"]["lost"] >= 5
-        assert status["resent"]["packets"] == run["station"]["tx_failed"]
+        assert run["inference"]["losses"] >= 5
+        assert status["reports"]["losses"] == run["inference"]["losses"]
         assert status["losses"]["repaired"] == status["reports"]["losses"]
+        # Copies and echo requests get lost as well, and of the latter nobody sends another.
+        assert status["resent"]["packets"] <= run["station"]["tx_failed"]
         assert (status["reports"]["clients"], status["reports"]["missing"]) == (1, 0)
         assert run["inference"]["unneeded_percent"] == 0
     # A client's first packet may get lost before the router has seen anything of it.
