@@ -66,6 +66,9 @@ impl Router {
                 Action::Inject { packet, .. } => {
                     println!("{} send a copy of {} bytes", ms(now), packet.len());
                 }
+                Action::Send { packet, .. } => {
+                    println!("{} send {} bytes", ms(now), packet.len());
+                }
                 Action::Probe { client } => {
                     println!("{} send an echo request to {client}", ms(now))
                 }

@@ -20,12 +20,26 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle(pub u32);
 
+/// The engine's name for a packet of which the caller's way out tells what became. The caller
+/// hands it back with [`Engine::on_report`](crate::Engine::on_report), and never looks into it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u32);
+
+/// What became of a packet on the hop, as the access point reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The client has acknowledged it.
+    Arrived,
+    /// The client has not, after all attempts.
+    Lost,
+}
+
 /// What to do with the packet just shown to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Let it go on now.
     Forward,
-    /// Keep it until [`Action::Release`] names its handle.
+    /// Keep it until [`Action::Release`] or [`Action::Send`] names its handle.
     Hold,
     /// Let it go on now, and need not show the engine this flow again: it is
     /// not QUIC, or its hop has been clean for [`Config::release_after`]. A
@@ -49,6 +63,17 @@ pub enum Action<'a> {
         direction: Direction,
         /// The bytes, borrowed from the engine's cache.
         packet: &'a [u8],
+    },
+    /// Send a packet to its client; only with [`Config::reports`].
+    Send {
+        /// Report what becomes of it under this name; none: nobody wants to know.
+        ticket: Option<Ticket>,
+        /// The bytes, borrowed from the engine's cache.
+        packet: &'a [u8],
+        /// It is sent in the place of this held one, which is not to go on as well. If it
+        /// cannot be sent, the held one is to go on instead, and
+        /// [`Engine::on_unsent`](crate::Engine::on_unsent) to be called.
+        original: Option<Handle>,
     },
     /// Measure the round trip to this client with an echo request and report
     /// it with [`Engine::on_probe_reply`](crate::Engine::on_probe_reply).
@@ -160,6 +185,10 @@ pub struct Config {
     pub hold_cap: Nanos,
     /// Whether [`Action::Event`] is wanted.
     pub events: bool,
+    /// Whether the caller can tell what becomes of packets that it sends to clients itself
+    /// ([`Action::Send`]). What is reported lost is then sent again, and nothing is inferred of
+    /// clients of which reports come. Not together with [`Config::both_directions`].
+    pub reports: bool,
     /// Whether losses beyond the router, from the clients to the servers, are
     /// repaired as well. Heeded by [`Engines`](crate::Engines) only; what the two
     /// of them do with the other settings is told there.
@@ -210,6 +239,7 @@ impl Default for Config {
             idle_timeout: 60 * SEC,
             hold_cap: 100 * MS,
             events: false,
+            reports: false,
             both_directions: false,
             #[cfg(feature = "ablation")]
             without: Default::default(),

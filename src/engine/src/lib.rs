@@ -4,7 +4,8 @@
 //! of it, and holds back the replies that would tell the sender of a loss
 //! while it is being repaired.
 //!
-//! Nothing is decrypted, altered, invented or dropped. The engine does no I/O
+//! Nothing is decrypted, altered, invented or dropped: a packet that is not to go on was sent in
+//! another way. The engine does no I/O
 //! and has no clock: packets and times come in as arguments, actions go out.
 //! Same inputs, same outputs, on every architecture.
 //!
@@ -19,6 +20,7 @@
 //!     match action {
 //!         Action::Release(handle) => println!("accept {handle:?}"),
 //!         Action::Inject { packet, .. } => println!("send {} bytes", packet.len()),
+//!         Action::Send { packet, .. } => println!("send {} bytes", packet.len()),
 //!         Action::Probe { client } => println!("ping {client}"),
 //!         Action::Event(event) => println!("{event:?}"),
 //!     }
@@ -42,7 +44,9 @@ mod time;
 mod tunables;
 mod wire;
 
-pub use api::{Action, Config, Direction, Event, EventKind, FlowInfo, FlowState, Handle, Verdict};
+pub use api::{
+    Action, Config, Direction, Event, EventKind, Fate, FlowInfo, FlowState, Handle, Ticket, Verdict,
+};
 pub use engine::Engine;
 pub use engine::both::Engines;
 #[cfg(feature = "ablation")]

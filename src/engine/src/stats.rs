@@ -35,6 +35,8 @@ pub struct Stats {
     pub flows_evicted: u64,
     /// Losses inferred.
     pub losses_inferred: u64,
+    /// Of these, losses that were reported and not inferred.
+    pub losses_reported: u64,
     /// Losses seen to be repaired by a copy.
     pub losses_repaired: u64,
     /// Losses that no copy repaired: most likely the packets were lost before the router.
@@ -48,6 +50,16 @@ pub struct Stats {
     /// Copies not sent because a limit was reached: of the flow, of all flows, or of
     /// what may be sent to a client that has not replied.
     pub resent_limited: u64,
+    /// Packets of which a report was asked for.
+    pub reports_asked: u64,
+    /// Of these, those of which none came in time.
+    pub reports_missing: u64,
+    /// Clients of which reports come.
+    pub clients_reported: u64,
+    /// Clients of which none came when packets to them were to be reported of.
+    pub clients_unreported: u64,
+    /// Reports of losses that were not believed, because the access point counted fewer.
+    pub reports_doubted: u64,
     /// Episodes of holding.
     pub concealed_gaps: u64,
     /// Client packets held.
@@ -83,12 +95,18 @@ impl AddAssign<&Stats> for Stats {
             flows_bypassed,
             flows_evicted,
             losses_inferred,
+            losses_reported,
             losses_repaired,
             losses_upstream,
             losses_congestion,
             resent_packets,
             resent_bytes,
             resent_limited,
+            reports_asked,
+            reports_missing,
+            reports_doubted,
+            clients_reported,
+            clients_unreported,
             concealed_gaps,
             concealed_held,
             concealed_late,
@@ -110,12 +128,18 @@ impl AddAssign<&Stats> for Stats {
         self.flows_bypassed += flows_bypassed;
         self.flows_evicted += flows_evicted;
         self.losses_inferred += losses_inferred;
+        self.losses_reported += losses_reported;
         self.losses_repaired += losses_repaired;
         self.losses_upstream += losses_upstream;
         self.losses_congestion += losses_congestion;
         self.resent_packets += resent_packets;
         self.resent_bytes += resent_bytes;
         self.resent_limited += resent_limited;
+        self.reports_asked += reports_asked;
+        self.reports_missing += reports_missing;
+        self.reports_doubted += reports_doubted;
+        self.clients_reported += clients_reported;
+        self.clients_unreported += clients_unreported;
         self.concealed_gaps += concealed_gaps;
         self.concealed_held += concealed_held;
         self.concealed_late += concealed_late;
@@ -153,12 +177,18 @@ impl Stats {
             flows_bypassed: _,
             flows_evicted: _,
             losses_inferred,
+            losses_reported,
             losses_repaired,
             losses_upstream,
             losses_congestion,
             resent_packets,
             resent_bytes,
             resent_limited,
+            reports_asked,
+            reports_missing,
+            reports_doubted,
+            clients_reported: _,
+            clients_unreported: _,
             concealed_gaps,
             concealed_held,
             concealed_late,
@@ -169,12 +199,16 @@ impl Stats {
             cache_limit,
         } = mirror;
         self.losses_inferred += losses_inferred;
+        self.losses_reported += losses_reported;
         self.losses_repaired += losses_repaired;
         self.losses_upstream += losses_upstream;
         self.losses_congestion += losses_congestion;
         self.resent_packets += resent_packets;
         self.resent_bytes += resent_bytes;
         self.resent_limited += resent_limited;
+        self.reports_asked += reports_asked;
+        self.reports_missing += reports_missing;
+        self.reports_doubted += reports_doubted;
         self.concealed_gaps += concealed_gaps;
         self.concealed_held += concealed_held;
         self.concealed_late += concealed_late;

@@ -16,7 +16,7 @@ pub mod options;
 mod problem;
 
 pub use memory::fits;
-pub use options::{Config, Firewall, Mode, Named, Radio, Repaired, Sidekick};
+pub use options::{Config, Firewall, Mode, Named, Radio, Repair, Repaired, Sidekick};
 use options::{Entry, MAIN, SECTIONS, TABLE};
 pub use problem::{Error, Problem};
 
@@ -33,8 +33,16 @@ impl Config {
             release_after: (self.release_s > 0).then(|| i64::from(self.release_s) * SEC),
             events,
             both_directions: self.direction == Repaired::Both,
+            reports: self.reports(),
             ..pemi_engine::Config::default()
         }
+    }
+
+    /// Whether packets are sent in a way that the access point reports of.
+    pub(crate) fn reports(&self) -> bool {
+        self.repair == Repair::Radio
+            && self.mode == Mode::Routed
+            && self.direction == Repaired::Down
     }
 
     /// The options that take effect only when the daemon starts anew.
@@ -94,6 +102,12 @@ pub fn parse(text: &str, memory_kib: Option<u64>) -> Result<(Config, Vec<String>
     if config.sidekick.enabled && config.mode == Mode::Bridged {
         warnings.push(
             "option 'sidekick.enabled': Sidekick needs mode 'routed'; it is off in mode 'bridged'"
+                .into(),
+        );
+    }
+    if config.repair == Repair::Radio && !config.reports() {
+        warnings.push(
+            "option 'repair': 'radio' needs mode 'routed' and direction 'down'; losses are inferred"
                 .into(),
         );
     }

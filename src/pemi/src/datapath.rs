@@ -10,6 +10,7 @@ pub mod inject;
 pub mod nfqueue;
 pub(crate) mod outlet;
 pub mod probe;
+pub(crate) mod reporter;
 pub(crate) mod ways;
 pub(crate) mod worker;
 pub(crate) mod workers;

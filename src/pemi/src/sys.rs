@@ -4,6 +4,7 @@
 pub mod checksum;
 pub mod clock;
 pub(crate) mod entropy;
+pub(crate) mod error_queue;
 pub mod poll;
 pub(crate) mod privileges;
 pub(crate) mod reply;

@@ -144,6 +144,33 @@ fn a_daemon_that_stops_while_nothing_comes_delays_the_next_packets_little() {
     assert!(stopped.delay < DELAY + EVERY * 50, "{:?}", stopped.delay);
 }
 
+/// The stream has no pause, so it stays on the way that the daemon has taken it to.
+#[test]
+fn what_the_daemon_sends_itself_gets_lost_neither_when_it_stops_nor_when_it_is_killed() {
+    let Some(net) = Net::new() else { return };
+    for ends in ENDS {
+        let mut daemon = net.start(&["--device", "lan0", "--repair", "radio"]);
+        let stopped = stream(&net, ends, |count| {
+            thread::sleep(WHILE);
+            daemon.signal(libc::SIGSTOP);
+            thread::sleep(WHILE);
+            daemon.signal(libc::SIGCONT);
+            more(count, 20);
+        });
+        assert_eq!(stopped.lost, 0);
+        let status = daemon.until(|status| status["reports"]["missing"].as_u64() > Some(0));
+        assert!(status["reports"]["asked"].as_u64() > Some(0), "{status}");
+        assert_eq!(status["queues"][0]["verdict_errors"], 0);
+        let killed = stream(&net, ends, |count| {
+            more(count, 20);
+            daemon.signal(libc::SIGKILL);
+            assert!(!daemon.end().0.success());
+            more(count, 100);
+        });
+        assert!(killed.lost <= 2, "{} lost", killed.lost);
+    }
+}
+
 #[test]
 fn packets_pass_a_killed_daemon_and_nothing_is_left_of_it() {
     let Some(net) = Net::new() else { return };

@@ -331,6 +331,28 @@ fn a_hole_is_filled_before_the_server_hears_of_it() {
 }
 
 #[test]
+fn behind_a_cable_nobody_reports_and_everything_arrives_as_it_was() {
+    let Some(net) = Net::ruled(&json!({"repair": "radio"})) else { return };
+    for ends in ENDS {
+        let mut daemon = net.start(&["--device", "lan0", "--repair", "radio"]);
+        let wire = wire(&net, ends.0);
+        let mut talk = Talk::settled(&net, ends);
+        let status = daemon.until(|status| count(status, "/reports/missing") > 0);
+        let (asked, missing) =
+            (count(&status, "/reports/asked"), count(&status, "/reports/missing"));
+        assert!(asked >= missing && asked < talk.down.len(), "a trial, and no more: {status}");
+        assert_eq!(count(&status, "/reports/losses"), 0);
+        assert_eq!(count(&status, "/reports/clients"), 0);
+        assert_eq!(count(&status, "/resent/errors"), 0);
+        // On a machine that stands still the trial is over before the first flight is.
+        while talk.copies() < count(&status, "/resent/packets") {
+            talk.client_hears();
+        }
+        compare(&wire, &talk);
+    }
+}
+
+#[test]
 fn an_end_lets_go_what_is_held_and_what_waits() {
     let Some(net) = Net::new() else { return };
     no_echo(&net);

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 
 use pemi_engine::{
-    Action, Config, Direction, Engines, Event, EventKind, Handle, Nanos, Stats, Time, Verdict,
+    Action, Config, Direction, Engines, Event, EventKind, Fate, Handle, Nanos, Stats, Ticket, Time,
+    Verdict,
 };
 
 use crate::packets::{Flow, flow_of};
@@ -84,6 +85,8 @@ pub struct Router {
     cap: Nanos,
     /// Both directions were looked after at some time.
     both: bool,
+    /// Reports were wanted at some time.
+    reported: bool,
     percent: u64,
     next_handle: u32,
     held: BTreeMap<u32, Held>,
@@ -93,7 +96,9 @@ pub struct Router {
     flows: HashMap<Flow, Seen>,
     /// The calls made, if they are wanted.
     pub record: Option<Vec<Input>>,
-    /// Packets held since the beginning.
+    /// What was sent and somebody may report of, oldest first, with the bytes.
+    pub tickets: Vec<(Ticket, Vec<u8>)>,
+    /// The client's packets held since the beginning.
     pub held_ever: u64,
     /// The longest that a packet was held.
     pub longest: Nanos,
@@ -107,6 +112,7 @@ impl Router {
             manners,
             cap: cap(&config),
             both: config.both_directions,
+            reported: config.reports,
             percent: u64::from(config.resend_percent),
             config,
             next_handle: 7,
@@ -114,6 +120,7 @@ impl Router {
             shown: HashSet::new(),
             flows: HashMap::new(),
             record: None,
+            tickets: Vec::new(),
             held_ever: 0,
             longest: 0,
         }
@@ -139,8 +146,10 @@ impl Router {
         let verdict = self.engine.on_packet(now, direction, packet, Handle(handle));
         match verdict {
             Verdict::Hold => {
-                assert!(direction == Direction::Up || self.both, "only client packets are held");
-                self.held_ever += 1;
+                // Packets that are sent in another way are not held for long.
+                let sent = direction == Direction::Down && !self.both;
+                assert!(!sent || self.reported, "only client packets are held");
+                self.held_ever += u64::from(!sent);
                 let held = Held { since: now, direction, packet: packet.to_vec() };
                 self.held.insert(handle, held);
             }
@@ -178,10 +187,17 @@ impl Router {
         self.after(now, done);
     }
 
+    /// A report of something that was sent.
+    pub fn report(&mut self, now: Time, ticket: Ticket, fate: Fate, done: &mut Vec<Done>) {
+        self.engine.on_report(now, ticket, fate);
+        self.after(now, done);
+    }
+
     /// Other settings.
     pub fn set_config(&mut self, now: Time, config: Config, done: &mut Vec<Done>) {
         self.cap = self.cap.max(cap(&config));
         self.both |= config.both_directions;
+        self.reported |= config.reports;
         self.percent = self.percent.max(u64::from(config.resend_percent));
         self.config = config.clone();
         self.engine.set_config(now, config);
@@ -239,6 +255,19 @@ impl Router {
                     let copy = packet.to_vec();
                     self.copied(direction, &copy);
                     done.push(Done::Copy(direction, copy));
+                }
+                Some(Action::Send { ticket, packet, original }) => {
+                    assert!(self.shown.contains(packet), "nothing that was shown is sent");
+                    let packet = packet.to_vec();
+                    self.tickets.extend(ticket.map(|ticket| (ticket, packet.clone())));
+                    if let Some(Handle(handle)) = original {
+                        let held = self.held.remove(&handle).expect("sent, but not held");
+                        assert_eq!(held.packet, packet, "sent in the place of another packet");
+                        done.push(Done::Pass(Direction::Down, packet));
+                    } else {
+                        self.copied(Direction::Down, &packet);
+                        done.push(Done::Copy(Direction::Down, packet));
+                    }
                 }
                 Some(Action::Probe { client }) => done.push(Done::Probe(client)),
                 Some(Action::Event(event)) => {

@@ -2,7 +2,7 @@
 //! Anything in any order, at any time: nothing panics, what was held comes
 //! back exactly once, and copies are copies.
 
-use pemi_engine::{Config, Direction, Time};
+use pemi_engine::{Config, Direction, Fate, Ticket, Time};
 use pemi_engine_tests::packets::{Flow, Long, V1, V2, long, short};
 use pemi_engine_tests::router::{Manners, Router};
 use proptest::collection::vec;
@@ -48,6 +48,16 @@ enum Call {
         flow: u32,
         v6: bool,
         rtt: i64,
+    },
+    /// Of one of those under way, or of none.
+    Report {
+        ticket: u32,
+        lost: bool,
+    },
+    Counted {
+        flow: u32,
+        v6: bool,
+        lost: u32,
     },
     SetConfig(Config),
     ReleaseAll,
@@ -99,10 +109,18 @@ fn config() -> impl Strategy<Value = Config> {
     };
     let count = || prop_oneof![8 => 0usize..40, 1 => Just(usize::MAX)];
     let percent = prop_oneof![4 => 0u32..=100, 1 => any::<u32>()];
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (0usize..200_000, count(), percent, flags, proptest::option::of(span()), span(), span())
         .prop_map(
-            |(cache_bytes, max_flows, percent, (conceal, events, both), release, idle, cap)| {
+            |(
+                cache_bytes,
+                max_flows,
+                percent,
+                (conceal, events, both, reports),
+                release,
+                idle,
+                cap,
+            )| {
                 Config {
                     cache_bytes,
                     max_flows,
@@ -113,6 +131,7 @@ fn config() -> impl Strategy<Value = Config> {
                     idle_timeout: idle,
                     hold_cap: cap,
                     both_directions: both,
+                    reports,
                     ..Config::default()
                 }
             },
@@ -142,6 +161,10 @@ fn call() -> impl Strategy<Value = Call> {
         3 => (0u32..4, any::<bool>(), rtt).prop_map(|(flow, v6, rtt)| Call::ProbeReply {
             flow, v6, rtt
         }),
+        6 => (prop_oneof![8 => 0u32..40, 1 => any::<u32>()], any::<bool>())
+            .prop_map(|(ticket, lost)| Call::Report { ticket, lost }),
+        1 => (0u32..4, any::<bool>(), any::<u32>())
+            .prop_map(|(flow, v6, lost)| Call::Counted { flow, v6, lost }),
         1 => config().prop_map(Call::SetConfig),
         1 => Just(Call::ReleaseAll),
         1 => Just(Call::Reset),
@@ -209,6 +232,13 @@ fn play(config: Config, calls: Vec<(Clock, Call)>) {
             Call::Timeout => router.timeout(now, &mut done),
             Call::ProbeReply { flow: n, v6, rtt } => {
                 router.probe_reply(now, flow(n, v6).client.ip(), rtt, &mut done);
+            }
+            Call::Report { ticket, lost } => {
+                let fate = if lost { Fate::Lost } else { Fate::Arrived };
+                router.report(now, Ticket(ticket), fate, &mut done);
+            }
+            Call::Counted { flow: n, v6, lost } => {
+                router.engine.on_counted(flow(n, v6).client.ip(), lost);
             }
             Call::SetConfig(config) => router.set_config(now, config, &mut done),
             Call::ReleaseAll => router.release_all(now, &mut done),

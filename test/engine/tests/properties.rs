@@ -15,25 +15,28 @@ fn config() -> impl Strategy<Value = Config> {
         prop_oneof![Just(0usize), Just(200_000), Just(4 << 20)],
         prop_oneof![1usize..6, Just(1024)],
         0u32..40,
-        (any::<bool>(), any::<bool>()),
+        (any::<bool>(), any::<bool>(), any::<bool>()),
         prop_oneof![Just(None), (0..2000i64).prop_map(|ms| Some(ms * MS)), Just(Some(30 * SEC))],
         prop_oneof![(0..500i64).prop_map(|ms| ms * MS), Just(60 * SEC)],
         prop_oneof![(0..100i64).prop_map(|ms| ms * MS), Just(60 * MS)],
     )
-        .prop_map(|(cache_bytes, max_flows, percent, (conceal, both), release, idle, cap)| {
-            Config {
-                cache_bytes,
-                max_flows,
-                resend_percent: percent,
-                conceal,
-                events: true,
-                release_after: release,
-                idle_timeout: idle,
-                hold_cap: cap,
-                both_directions: both,
-                ..Config::default()
-            }
-        })
+        .prop_map(
+            |(cache_bytes, max_flows, percent, (conceal, both, reports), release, idle, cap)| {
+                Config {
+                    cache_bytes,
+                    max_flows,
+                    resend_percent: percent,
+                    conceal,
+                    events: true,
+                    release_after: release,
+                    idle_timeout: idle,
+                    hold_cap: cap,
+                    both_directions: both,
+                    reports,
+                    ..Config::default()
+                }
+            },
+        )
 }
 
 fn scene() -> impl Strategy<Value = Scene> {

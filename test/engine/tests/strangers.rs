@@ -25,7 +25,7 @@ impl Done {
                 }
                 Action::Probe { .. } => self.probes += 1,
                 Action::Event(_) => self.events += 1,
-                Action::Release(_) => panic!("nothing is held"),
+                Action::Release(_) | Action::Send { .. } => panic!("nothing is held"),
             }
         }
     }

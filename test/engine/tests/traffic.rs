@@ -49,6 +49,7 @@ fn replay(inputs: &[Input], seed: u64) -> Vec<String> {
         while let Some(action) = engine.next_action() {
             said.push(match action {
                 Action::Inject { packet, .. } => format!("inject {packet:x?}"),
+                Action::Send { packet, .. } => format!("send {packet:x?}"),
                 other => format!("{other:?}"),
             });
         }

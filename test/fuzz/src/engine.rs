@@ -60,6 +60,7 @@ fn config(flags: u8, more: u8) -> Config {
         hold_cap: CAPS[choose(0)],
         idle_timeout: IDLE[choose(2)],
         cache_bytes: CACHE[choose(4)],
+        reports: more & 64 != 0,
         ..config
     }
 }
@@ -204,6 +205,10 @@ impl Steps {
             0 => self.model.set_config(config(input.byte(), input.byte())),
             1 => self.model.release_all(),
             2 => self.model.reset(),
+            3 if how & 8 != 0 => {
+                let ticket = self.model.newest_ticket.wrapping_sub(u32::from(how >> 5));
+                self.model.report(ticket, how & 16 != 0);
+            }
             3 => self.model.look(),
             4 => self.model.time_is(u64::from(input.u16()) << (how >> 3 & 31) << 17),
             5 => self.model.fetch(usize::from(how >> 3)),
@@ -228,6 +233,11 @@ pub fn seeds() -> Vec<Vec<u8>> {
             }
             seed.extend([0xe0, 0x87, 0xe7, 0, flags ^ 1, 0x10, 0x46, 3, 7, 9, 0x47, 1, 0x47, 2]);
             seed.extend([0x43 | 3 << 3, 0x44 | 3 << 3, 0x28, when, 0x47, 5, 0x41, 6]);
+            // The same where losses are reported: the last eight packets, some of them lost.
+            let mut reported = seed.clone();
+            reported[1] = 64;
+            reported.extend((0..8).flat_map(|n| [0x07, n << 5 | 3 << 3 | 3]));
+            seeds.push(reported);
             seeds.push(seed);
         }
     }

@@ -7,6 +7,7 @@ mod grid;
 pub mod offline;
 mod open;
 mod radio;
+mod reported;
 mod traced;
 
 use std::collections::HashMap;

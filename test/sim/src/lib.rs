@@ -15,6 +15,7 @@ pub mod quinn;
 pub mod random;
 pub mod ranges;
 pub mod report;
+pub mod reports;
 pub mod router;
 pub mod run;
 pub mod scenario;

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linkem::Nanos;
-use pemi_engine::{Action, Config, Direction, Engines, Event, Handle, Time, Verdict};
+use pemi_engine::{Action, Config, Direction, Engines, Event, Fate, Handle, Ticket, Time, Verdict};
 
 use crate::endpoint::Datagram;
 
@@ -22,6 +22,8 @@ pub struct Parcel {
     pub number: u32,
     /// Sent by the router in place of the sender.
     pub copy: bool,
+    /// Under this name the access point reports of it.
+    pub ticket: Option<Ticket>,
     /// What it carries.
     pub datagram: Datagram,
 }
@@ -79,7 +81,8 @@ impl Router {
                 self.orders.push_back(Order::Send(direction, parcel));
             }
             Verdict::Hold => {
-                self.held_total += 1;
+                // What is sent in another way is not held for long.
+                self.held_total += u64::from(direction == Direction::Up);
                 self.held.insert(handle, (direction, parcel));
             }
         }
@@ -89,6 +92,12 @@ impl Router {
     /// An echo came back.
     pub fn echo(&mut self, now: Nanos, client: IpAddr, rtt: Nanos) {
         self.engine.on_probe_reply(time(now), client, rtt as i64);
+        self.take_actions();
+    }
+
+    /// A report of something that was sent.
+    pub fn report(&mut self, now: Nanos, ticket: Ticket, fate: Fate) {
+        self.engine.on_report(time(now), ticket, fate);
         self.take_actions();
     }
 
@@ -130,6 +139,16 @@ impl Router {
                         direction,
                         Parcel { copy: true, ..original.clone() },
                     ));
+                }
+                Action::Send { ticket, packet, original } => {
+                    let number = u16::from_be_bytes([packet[4], packet[5]]);
+                    let flow = flow_of(clients, Direction::Down, packet);
+                    let known = &sent[Direction::Down as usize][&(flow, number)];
+                    let parcel = Parcel { copy: original.is_none(), ticket, ..known.clone() };
+                    if let Some(original) = original {
+                        held.remove(&original.0).expect("what is sent instead was held");
+                    }
+                    orders.push_back(Order::Send(Direction::Down, parcel));
                 }
                 Action::Probe { client } => orders.push_back(Order::Echo(client)),
                 Action::Event(event) => events.push(event),

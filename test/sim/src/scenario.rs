@@ -79,6 +79,20 @@ pub struct Wifi {
     /// Packets to the clients wait until a radio wakes up or a block is
     /// complete: lengths of the waits from and to, ms; [0, 0]: never.
     pub clump_ms: [f64; 2],
+    /// The access point reports what became of packets to the clients.
+    pub reports: Option<Reports>,
+}
+
+/// How an access point reports.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reports {
+    /// From a packet's fate to its report, ms.
+    pub lag_ms: f64,
+    /// Packets that have arrived and are called lost, percent.
+    pub false_percent: f64,
+    /// Packets of which no report comes, percent.
+    pub missing_percent: f64,
 }
 
 impl Default for Wifi {
@@ -96,6 +110,7 @@ impl Default for Wifi {
             reorder_percent: 0.0,
             reorder_ms: 0.0,
             clump_ms: [0.0, 0.0],
+            reports: None,
         }
     }
 }

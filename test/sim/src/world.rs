@@ -16,6 +16,7 @@ use crate::host::Host;
 use crate::links::{self, DOWN, UP};
 use crate::quinn::Quinn;
 use crate::random::Random;
+use crate::reports::Reports;
 use crate::router::{HEADERS, Order, Parcel, Router};
 use crate::scenario::{ClientKind, Flow, LossModel, Scenario, ms};
 use crate::tcp;
@@ -67,6 +68,7 @@ pub struct World {
     wan: [Pipe<Item>; 2],
     wifi: Link<Item>,
     air: Air<Item>,
+    reports: Option<Reports>,
     /// The clients by their numbers on the Wi-Fi.
     stations: Vec<Ipv4Addr>,
     recorded: [Option<Recorded>; 2],
@@ -127,7 +129,7 @@ pub struct FlowOutcome<'a> {
 
 impl World {
     /// A scenario before it starts; `config` is the engine's.
-    pub fn new(scenario: &Scenario, config: Config, seed: u64) -> anyhow::Result<World> {
+    pub fn new(scenario: &Scenario, mut config: Config, seed: u64) -> anyhow::Result<World> {
         for flow in &scenario.flows {
             let able = flow.client == ClientKind::Quinn || !flow.app().is_upload();
             anyhow::ensure!(able, "app upload: client {:?} cannot; use quinn", flow.client);
@@ -149,6 +151,7 @@ impl World {
             LossModel::Trace(path) => Recorded::read(path, seed ^ salt).map(Some),
             _ => Ok(None),
         };
+        config.reports = scenario.wifi.reports.is_some();
         Ok(World {
             now: 0,
             lines,
@@ -157,6 +160,7 @@ impl World {
             wifi: links::wifi(&scenario.wifi, stations.len(), seed)?,
             stations,
             air: Air::new(&scenario.wifi, seed),
+            reports: scenario.wifi.reports.as_ref().map(|reports| Reports::new(reports, seed)),
             recorded: [
                 recorded(&scenario.wifi.loss_down, 1)?,
                 recorded(&scenario.wifi.loss_up, 2)?,
@@ -212,7 +216,8 @@ impl World {
         let hosts = hosts.min();
         let pipes = self.wan.iter().filter_map(Pipe::next_deadline).min();
         let wifi = self.wifi.next_deadline();
-        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi];
+        let reports = self.reports.as_ref().and_then(Reports::next);
+        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi, reports];
         others.into_iter().chain([hosts, pipes]).flatten().min()
     }
 
@@ -221,6 +226,7 @@ impl World {
         self.wan.iter_mut().for_each(|pipe| pipe.advance(now));
         self.wifi.advance(now);
         self.settle_dropped();
+        self.read_reports();
         while let Some((_, item)) = self.wan[0].pop_due(now) {
             self.at_router(Direction::Down, item);
         }
@@ -255,6 +261,22 @@ impl World {
         }
     }
 
+    /// What they tell has happened before the packets that have come meanwhile.
+    fn read_reports(&mut self) {
+        let now = self.now;
+        while let Some((ticket, fate)) = self.reports.as_mut().and_then(|it| it.pop_due(now)) {
+            self.router.report(now, ticket, fate);
+            self.obey();
+        }
+    }
+
+    /// The radio knows what became of a packet.
+    fn settled(&mut self, parcel: &Parcel, arrived: bool) {
+        if let (Some(reports), Some(ticket)) = (&mut self.reports, parcel.ticket) {
+            reports.settled(self.now, ticket, arrived);
+        }
+    }
+
     /// Lets both hosts of a flow act.
     fn hosts(&mut self, flow: usize) {
         let now = self.now;
@@ -262,14 +284,14 @@ impl World {
         line.server.act(now, &mut self.sent);
         let number = &mut line.numbers[1];
         for datagram in self.sent.drain(..) {
-            let parcel = Parcel { flow, number: *number, copy: false, datagram };
+            let parcel = Parcel { flow, number: *number, copy: false, ticket: None, datagram };
             *number += 1;
             self.wan[0].push(now, packet(parcel, line.tcp, 0));
         }
         line.client.act(now, &mut self.sent);
         let number = &mut line.numbers[0];
         for datagram in self.sent.drain(..) {
-            let parcel = Parcel { flow, number: *number, copy: false, datagram };
+            let parcel = Parcel { flow, number: *number, copy: false, ticket: None, datagram };
             *number += 1;
             self.wifi.push(now, UP, line.station, packet(parcel, line.tcp, 0));
         }
@@ -328,6 +350,7 @@ impl World {
             Item::Echo(client, sent) => self.echo(UP, client, sent),
             Item::Parcel(parcel, index) => {
                 self.tell(Direction::Down, &parcel, Moment::Arrived);
+                self.settled(&parcel, true);
                 let line = &mut self.lines[parcel.flow];
                 line.truth.ended(parcel.number, index, Fate::Arrived(self.now));
                 line.client.receive(self.now, parcel.datagram);
@@ -363,6 +386,9 @@ impl World {
         let Item::Parcel(parcel, index) = item else { return };
         let (fate, moment) = fate(why);
         self.tell(Direction::Down, &parcel, moment);
+        if why == Dropped::Lost {
+            self.settled(&parcel, false);
+        }
         self.lines[parcel.flow].truth.ended(parcel.number, index, fate);
     }
 

@@ -5,7 +5,7 @@
 use alloc::boxed::Box;
 use core::net::IpAddr;
 
-use crate::api::{Action, Config, Direction, FlowInfo, Handle, Verdict};
+use crate::api::{Action, Config, Direction, Fate, FlowInfo, Handle, Ticket, Verdict};
 use crate::engine::Engine;
 use crate::stats::Stats;
 use crate::time::{Nanos, Time};
@@ -43,6 +43,8 @@ fn without_mirror(config: &Config) -> Config {
     let mut config = config.clone();
     if config.both_directions {
         config.cache_bytes -= config.cache_bytes / CACHE_SHARE;
+        // What the mirror holds goes another way than what is sent in its place.
+        config.reports = false;
     }
     config
 }
@@ -51,6 +53,7 @@ fn mirrored(config: &Config) -> Config {
     Config {
         cache_bytes: config.cache_bytes / CACHE_SHARE,
         hold_cap: config.hold_cap.saturating_mul(HOLD_FACTOR),
+        reports: false,
         ..config.clone()
     }
 }
@@ -106,6 +109,21 @@ impl Engines {
     /// See [`Engine::on_probe_reply`].
     pub fn on_probe_reply(&mut self, now: Time, client: IpAddr, rtt: Nanos) {
         self.down.on_probe_reply(now, client, rtt);
+    }
+
+    /// See [`Engine::on_report`].
+    pub fn on_report(&mut self, now: Time, ticket: Ticket, fate: Fate) {
+        self.down.on_report(now, ticket, fate);
+    }
+
+    /// See [`Engine::on_counted`].
+    pub fn on_counted(&mut self, client: IpAddr, lost: u32) {
+        self.down.on_counted(client, lost);
+    }
+
+    /// See [`Engine::on_unsent`].
+    pub fn on_unsent(&mut self, now: Time, ticket: Ticket) {
+        self.down.on_unsent(now, ticket);
     }
 
     /// See [`Engine::next_action`].

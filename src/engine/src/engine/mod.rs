@@ -3,6 +3,7 @@
 
 pub(crate) mod both;
 mod mirror;
+mod reported;
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -17,6 +18,7 @@ use crate::repair::ceiling::Ceiling;
 use crate::stats::Stats;
 use crate::store::cache::Cache;
 use crate::store::table::{Standing, Table};
+use crate::store::tickets::Tickets;
 use crate::store::timers::Timers;
 use crate::time::{Nanos, SEC, Time};
 use crate::wire::packet::{self, Parsed, Udp};
@@ -79,6 +81,7 @@ pub struct Engine {
     timers: Timers,
     cache: Cache,
     ceiling: Ceiling,
+    tickets: Tickets,
     out: Out,
     stats: Stats,
     /// Stands in for the hop of a flow that has no lasting place yet.
@@ -99,6 +102,7 @@ impl Engine {
             timers: Timers::default(),
             cache: Cache::new(config.cache_bytes),
             ceiling: Ceiling::new(config.tunables()),
+            tickets: Tickets::new(),
             out: Out::new(config.events),
             stats: Stats::default(),
             nowhere: Hop::new(Time::ZERO, config.tunables()),
@@ -121,6 +125,7 @@ impl Engine {
         self.count(direction, packet);
         self.upload = false;
         self.expire(now);
+        self.give_up_reports(now);
         let udp = match packet::parse(packet) {
             Parsed::Udp(udp) => udp,
             Parsed::Other => {
@@ -173,6 +178,8 @@ impl Engine {
             },
             out: &mut self.out,
             stats: &mut self.stats,
+            tickets: &mut self.tickets,
+            slot,
         };
         let result = act(flow, &mut cx);
         self.timers.set(slot, flow.deadline());
@@ -314,6 +321,7 @@ impl Engine {
 
     /// Does everything that is due at `now`.
     pub fn on_timeout(&mut self, now: Time) {
+        self.give_up_reports(now);
         // Each round moves one flow's deadline on; the bound only guards
         // against a flow that would not.
         for _ in 0..ROUNDS * (self.flows.len(Standing::Passing) + self.flows.len(Standing::Settled))
@@ -349,6 +357,15 @@ impl Engine {
                     }
                 }
                 Queued::Event(event) => return Some(Action::Event(event)),
+                Queued::Send { id, ticket, original } => {
+                    if self.cache.record(id).is_some() {
+                        let packet = self.cache.packet(id).unwrap_or_default();
+                        return Some(Action::Send { ticket, packet, original });
+                    }
+                    if let Some(original) = original {
+                        return Some(Action::Release(original));
+                    }
+                }
                 Queued::Inject(id) => {
                     if self.cache.record(id).is_some() {
                         let packet = self.cache.packet(id).unwrap_or_default();
@@ -396,6 +413,10 @@ impl Engine {
                     rtts.extend(Some(flow.local_rtt()).filter(|rtt| *rtt > 0));
                 }
             }
+        }
+        for (_, hop) in self.hops.iter() {
+            stats.clients_reported += u64::from(hop.reports.proven() == Some(true));
+            stats.clients_unreported += u64::from(hop.reports.proven() == Some(false));
         }
         rtts.sort_unstable();
         let quantile = |percent: usize| {

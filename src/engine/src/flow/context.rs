@@ -7,6 +7,7 @@ use crate::measure::hop::Hop;
 use crate::repair::ceiling::Ceiling;
 use crate::stats::Stats;
 use crate::store::cache::Cache;
+use crate::store::tickets::Tickets;
 use crate::time::Time;
 
 /// The parts of the engine that a rule may use; only the hop is another one for each client.
@@ -18,6 +19,9 @@ pub(crate) struct Context<'a> {
     pub hop: &'a mut Hop,
     pub out: &'a mut Out,
     pub stats: &'a mut Stats,
+    pub tickets: &'a mut Tickets,
+    /// The flow's place in the table.
+    pub slot: u32,
 }
 
 impl Context<'_> {
@@ -31,6 +35,8 @@ impl Context<'_> {
             hop: self.hop,
             out: self.out,
             stats: self.stats,
+            tickets: self.tickets,
+            slot: self.slot,
         }
     }
 }

@@ -34,8 +34,7 @@ impl Flow {
             if reply {
                 self.on_reply(cx, payload.len(), long, handle)
             } else {
-                self.on_data(&mut cx.at(at), packet, long);
-                Verdict::Forward
+                self.on_data(&mut cx.at(at), packet, long, handle)
             }
         } else {
             // What is held must not fall behind data, or wait when the upload is

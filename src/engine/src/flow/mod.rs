@@ -7,6 +7,7 @@ mod mirror;
 pub(crate) mod out;
 mod read;
 mod repair;
+mod reported;
 mod validation;
 
 use alloc::boxed::Box;
@@ -25,6 +26,7 @@ use crate::measure::rtt::LocalRtt;
 use crate::measure::uplink::Uplink;
 use crate::repair::budget::Budget;
 use crate::repair::conceal::{Conceal, is_own_data};
+use crate::repair::exact::Exact;
 use crate::repair::gaps::Gaps;
 use crate::repair::governor::Governor;
 use crate::repair::start::Start;
@@ -59,7 +61,7 @@ pub(crate) struct Flow {
     validation: Validation,
     /// An event has told of its beginning, so another one will tell of its end.
     told: bool,
-    created: Time,
+    pub created: Time,
     pub last_seen: Time,
     /// When the sender and the receiver last sent anything, and the receiver an
     /// acknowledgement.
@@ -86,6 +88,7 @@ pub(crate) struct Flow {
     sizes: Sizes,
     stall: Stall,
     gaps: Gaps,
+    exact: Exact,
     conceal: Conceal,
     governor: Governor,
     budget: Budget,
@@ -134,6 +137,7 @@ impl Flow {
             sizes: Sizes::new(),
             stall: Stall::new(),
             gaps: Gaps::new(),
+            exact: Exact::default(),
             conceal: Conceal::new(tunables),
             governor: Governor::new(tunables),
             budget: Budget::new(HopState::New, tunables),
@@ -225,10 +229,9 @@ impl Flow {
         let verdict = if reply {
             self.on_reply(cx, payload.len(), long, handle)
         } else {
-            self.on_data(cx, packet, long);
-            Verdict::Forward
+            self.on_data(cx, packet, long, handle)
         };
-        if verdict == Verdict::Forward && self.clean_for_long(cx) {
+        if verdict == Verdict::Forward && self.exact.settled() && self.clean_for_long(cx) {
             self.let_go(cx);
             return Verdict::Bypass;
         }
@@ -294,8 +297,15 @@ impl Flow {
         }
     }
 
-    fn on_data(&mut self, cx: &mut Context<'_>, packet: &[u8], long: bool) {
+    fn on_data(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &[u8],
+        long: bool,
+        handle: Handle,
+    ) -> Verdict {
         let now = cx.now;
+        let pause = self.last_data.map(|last| now.since(last));
         if self.last_data.is_none() {
             self.beyond = self.last_heard.map(|heard| now.since(heard));
         }
@@ -306,15 +316,18 @@ impl Flow {
         cx.ceiling.forwarded(now, packet.len());
         cx.hop.forwarded();
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
-            return;
+            return Verdict::Forward;
         };
-        let twice = self.start.on_data(now, id, long, self.rtt.get()) && !cx.hop.busy(now);
+        let verdict = self.way(cx, id, pause, handle);
+        let begins = self.start.on_data(now, id, long, self.rtt.get());
+        let twice = begins && !cx.hop.busy(now) && !self.is_reported(cx);
         if twice && cx.config.has(Rule::FirstFlight) {
             self.copy(cx, id);
         }
         if self.start.is_over() && self.rtt.known() {
             self.tail.sent(now, &self.rtt);
         }
+        verdict
     }
 
     fn on_reply(
@@ -347,6 +360,9 @@ impl Flow {
         if !self.rtt.known() {
             self.rtt.handshake_reply(now);
             return Verdict::Forward;
+        }
+        if self.is_reported(cx) {
+            return self.on_reported_reply(cx, size, handle);
         }
         self.on_acknowledgement(cx, size, handle)
     }
@@ -402,7 +418,8 @@ impl Flow {
             self.release(cx, false);
         }
         if self.start.deadline().is_some_and(|at| at <= now) {
-            for id in self.start.on_timeout(now) {
+            let guessed = !self.is_reported(cx);
+            for id in self.start.on_timeout(now).into_iter().filter(|_| guessed) {
                 self.resend(cx, id);
             }
         }
@@ -415,8 +432,12 @@ impl Flow {
             return;
         };
         let Some(id) = self.trail.newest(cx.cache) else { return };
-        let unwanted = self.rhythm.decimating() || self.guard.own_queue() || !self.trusted();
-        if unwanted || self.doubts(cx) || !cx.config.has(Rule::Tail) {
+        let unwanted = self.rhythm.decimating()
+            || self.guard.own_queue()
+            || !self.trusted()
+            || self.is_reported(cx)
+            || self.doubts(cx);
+        if unwanted || !cx.config.has(Rule::Tail) {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);

@@ -4,7 +4,7 @@
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
-use crate::api::{Event, Handle};
+use crate::api::{Event, Handle, Ticket};
 use crate::store::cache::Id;
 
 /// Actions for which there is room from the start (chosen: all that one flow holds, and the
@@ -15,6 +15,7 @@ const ROOM: usize = 1024;
 pub(crate) enum Queued {
     Release(Handle),
     Inject(Id),
+    Send { id: Id, ticket: Option<Ticket>, original: Option<Handle> },
     Probe(IpAddr),
     Event(Event),
 }

@@ -155,7 +155,7 @@ impl Flow {
 
     /// What the reply's rhythm says. `from_copy` is how far it is from when the reply to the nearest
     /// copy was due.
-    fn beat(
+    pub(super) fn beat(
         &mut self,
         cx: &mut Context<'_>,
         size: i32,
@@ -183,7 +183,7 @@ impl Flow {
 
     /// Follows the local round trip; gives how much earlier the reply came than the reply to
     /// the nearest packet was due.
-    fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
+    pub(super) fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
         let due = cx.now - self.rtt.get();
         let (_, offset) = self.trail.nearest(cx.cache, due)?;
         let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);

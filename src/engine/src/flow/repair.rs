@@ -222,6 +222,17 @@ impl Flow {
 
     /// Sends a copy, if the flow's share allows and the packet is still there.
     pub(super) fn copy(&mut self, cx: &mut Context<'_>, id: Id) -> bool {
+        let paid = self.pay_for_copy(cx, id);
+        if paid {
+            self.gaps.resent(cx.now);
+            cx.out.push(Queued::Inject(id));
+        }
+        paid
+    }
+
+    /// Whether the limits allow one more copy of a packet that is still there; if so it is
+    /// counted.
+    pub(super) fn pay_for_copy(&mut self, cx: &mut Context<'_>, id: Id) -> bool {
         let now = cx.now;
         let bytes = cx.cache.packet(id).map_or(0, <[u8]>::len);
         let allowed = self.budget.within_share(cx.config.resend_percent)
@@ -241,11 +252,9 @@ impl Flow {
         self.budget.copied();
         self.validation.copied(bytes);
         cx.ceiling.copied(bytes);
-        self.gaps.resent(now);
         self.resent += 1;
         cx.stats.resent_packets += 1;
         cx.stats.resent_bytes += bytes as u64;
-        cx.out.push(Queued::Inject(id));
         self.event(cx, EventKind::Resend { packet: number });
         true
     }

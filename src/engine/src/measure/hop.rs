@@ -3,6 +3,7 @@
 //! that probes measured, queueing delay on it, and whether it loses packets.
 
 use crate::measure::doubt::Doubt;
+use crate::measure::reports::Reports;
 use crate::store::least::Least;
 use crate::store::recent::Recent;
 use crate::time::{MS, Nanos, SEC, Time};
@@ -57,6 +58,8 @@ pub(crate) struct Hop {
     pub flows: u32,
     /// What attempts in vain have taught.
     pub doubt: Doubt,
+    /// Whether its access point reports what became of packets.
+    pub reports: Reports,
     samples: Recent<(Time, Nanos), 8>,
     /// What the samples amounted to when the last one came.
     ping: Ping,
@@ -75,6 +78,7 @@ impl Hop {
             tunables,
             flows: 0,
             doubt: Doubt::new(tunables),
+            reports: Reports::new(),
             samples: Recent::new(),
             ping: Ping::default(),
             base: Least::new(now),

@@ -6,5 +6,6 @@ pub(crate) mod doubt;
 pub(crate) mod guard;
 pub(crate) mod hop;
 pub(crate) mod margin;
+pub(crate) mod reports;
 pub(crate) mod rtt;
 pub(crate) mod uplink;

@@ -136,6 +136,34 @@ impl Conceal {
         }
     }
 
+    /// Nothing more to wait for but the replies that come until `at`: the newest of them shows
+    /// what has arrived.
+    pub fn end_by(&mut self, at: Time) {
+        if self.active() {
+            self.ending = true;
+            self.deadline = Some(self.latest.min(at));
+        }
+    }
+
+    /// Nothing is held yet, and nothing may come for long: the episode waits for the first packet
+    /// until `at`.
+    pub fn await_first(&mut self, at: Time) {
+        if self.active() && self.held.is_empty() {
+            self.ending = true;
+            self.deadline = Some(at);
+        }
+    }
+
+    /// The first packet after that has come: from now on it is held until `at`, never longer than
+    /// `cap`.
+    pub fn first_came(&mut self, now: Time, at: Time, cap: Nanos) {
+        if self.active() && self.held.is_empty() {
+            self.since = now;
+            self.latest = now + cap;
+            self.end_by(at);
+        }
+    }
+
     /// Ends the episode: everything held, in the order it is to go. `overtaken`
     /// if the packet in hand goes first; otherwise the newest held one does.
     pub fn release(&mut self, now: Time, overtaken: bool, mut out: impl FnMut(Handle)) -> Episode {
@@ -190,6 +218,27 @@ mod tests {
         assert_eq!(c.deadline(), Some(at(42)), "no later reply is to come");
         c.end_with_next_reply(at(40), at(20));
         assert_eq!(c.deadline(), Some(at(40)));
+        c.end_by(at(45));
+        assert_eq!((c.ending(), c.deadline()), (true, Some(at(45))));
+        c.end_by(at(90));
+        assert_eq!(c.deadline(), Some(at(60)));
+    }
+
+    #[test]
+    fn what_waits_for_its_first_packet_holds_it_no_longer_than_any_other() {
+        let mut c = Conceal::new(Tunables::DEFAULT);
+        let at = |ms| Time::ZERO + ms * MS;
+        c.extend(at(0), at(8), 60 * MS);
+        c.await_first(at(150));
+        assert_eq!(c.deadline(), Some(at(150)));
+        c.first_came(at(100), at(105), 60 * MS);
+        assert!(c.hold(Handle(1)));
+        assert_eq!((c.ending(), c.deadline()), (true, Some(at(105))));
+        c.end_by(at(900));
+        assert_eq!(c.deadline(), Some(at(160)));
+        c.await_first(at(150));
+        c.first_came(at(130), at(140), 60 * MS);
+        assert_eq!(c.deadline(), Some(at(160)), "it is held already");
     }
 
     #[test]

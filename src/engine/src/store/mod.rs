@@ -5,4 +5,5 @@ pub(crate) mod cache;
 pub(crate) mod least;
 pub(crate) mod recent;
 pub(crate) mod table;
+pub(crate) mod tickets;
 pub(crate) mod timers;

@@ -136,7 +136,7 @@ fn engine(packets: u32) -> Value {
                             left = 1;
                         }
                         Action::Probe { client } => probed = Some(client),
-                        Action::Release(_) | Action::Event(_) => {}
+                        Action::Release(_) | Action::Send { .. } | Action::Event(_) => {}
                     }
                 }
                 if let Some(client) = probed {

@@ -52,6 +52,20 @@ impl Named for Repaired {
         &[("down", Repaired::Down), ("both", Repaired::Both)];
 }
 
+/// How it is known what was lost on the way to the clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// By what the clients' replies give away.
+    Infer,
+    /// By what the access point reports, where it does.
+    Radio,
+}
+
+impl Named for Repair {
+    const NAMES: &'static [(&'static str, Repair)] =
+        &[("infer", Repair::Infer), ("radio", Repair::Radio)];
+}
+
 /// Who brings packets to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Firewall {
@@ -108,6 +122,8 @@ pub struct Config {
     pub mode: Mode,
     /// Which losses are repaired.
     pub direction: Repaired,
+    /// How it is known what was lost.
+    pub repair: Repair,
     /// Packet copies kept, KiB.
     pub cache_kib: u32,
     /// Flows known at a time.
@@ -168,6 +184,7 @@ impl Default for Config {
             port: vec![443],
             mode: Mode::Routed,
             direction: Repaired::Down,
+            repair: Repair::Infer,
             cache_kib: 4096,
             max_flows: 1024,
             resend_percent: 10,
@@ -238,6 +255,9 @@ pub static TABLE: &[Entry] = &[
     )
     .restart(),
     main("direction", Choice(|c| &mut c.direction), "losses repaired, to the clients or both ways")
+        .flag(),
+    main("repair", Choice(|c| &mut c.repair), "what tells of losses, replies or radio")
+        .restart()
         .flag(),
     main(
         "cache_kib",

@@ -19,9 +19,9 @@ use crate::sys::poll::Interest;
 
 pub(crate) mod queue;
 
-/// What one wait is for: a worker's waker, its two sockets for echo replies, and one
-/// descriptor of the capture.
-pub(crate) type Interests = ArrayVec<Interest, 4>;
+/// What one wait is for: a worker's waker, its two sockets for echo replies and two for reports,
+/// and one descriptor of the capture.
+pub(crate) type Interests = ArrayVec<Interest, 6>;
 
 /// A packet as a capture shows it. Its bytes are those of [`Capture::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,13 @@ pub(crate) trait Capture {
     /// Lets a packet go on, with a new mark if one is given. This takes effect at the next
     /// [`Capture::flush`] at the latest, and packets go on in the order of these calls.
     fn accept(&mut self, handle: Handle, mark: Option<u32>) -> io::Result<()>;
+
+    /// Takes a packet out, because it was sent in another way. Takes effect as above.
+    fn discard(&mut self, handle: Handle) -> io::Result<()>;
+
+    /// Gives the verdicts to the kernel if a packet is among them that goes on: what is sent
+    /// afterwards is behind it on the wire.
+    fn flush_accepted(&mut self) -> io::Result<()>;
 
     /// Gives the verdicts to the kernel. What is sent afterwards is behind them on the wire.
     fn flush(&mut self) -> io::Result<()>;

@@ -15,7 +15,7 @@ use crate::sys::socket::{self, Buffer};
 
 const SEND_BUFFER: u32 = 1 << 20;
 /// Not in every libc's headers.
-const IPV6_HDRINCL: libc::c_int = 36;
+pub(super) const IPV6_HDRINCL: libc::c_int = 36;
 
 /// The way out for copies.
 #[derive(Debug)]
@@ -95,13 +95,24 @@ impl Injector {
         }
     }
 
+    /// Sends a packet that is no copy by this interface (0: that of its route), at once or not at
+    /// all; gives whether it was sent.
+    pub fn send_by(&mut self, device: u32, packet: &[u8]) -> bool {
+        let Way::Routed { v4, v6, mark, .. } = &self.way else { return false };
+        find(packet).is_some_and(|udp| {
+            let to = udp.destination;
+            let fd = if to.is_ipv4() { Some(v4) } else { v6.as_ref() };
+            fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
+        })
+    }
+
     /// Packets that could not be sent.
     pub fn errors(&self) -> u32 {
         self.errors
     }
 }
 
-fn open(
+pub(super) fn open(
     family: libc::c_int,
     mark: u32,
     level: libc::c_int,

@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use crate::sys::socket;
-use ffi::{MESSAGE_WORDS, Socket};
+use ffi::{MESSAGE_WORDS, Socket, Verdict};
 use message::Message;
 
 /// Packets taken from the kernel at a time. Verdicts leave at the end of the
@@ -159,23 +159,45 @@ pub(crate) struct Verdicts {
     words: Box<[u32]>,
     used: usize,
     given: u32,
+    /// One of those that have not been sent lets a packet go on.
+    accepted: bool,
 }
 
 impl Verdicts {
     /// None yet.
     pub fn new() -> Verdicts {
-        Verdicts { words: vec![0; VERDICTS * MESSAGE_WORDS].into_boxed_slice(), used: 0, given: 0 }
+        Verdicts {
+            words: vec![0; VERDICTS * MESSAGE_WORDS].into_boxed_slice(),
+            used: 0,
+            given: 0,
+            accepted: false,
+        }
     }
 
     /// Adds the verdict that lets packet `id` go on, with a new mark if one is
     /// given.
     pub fn accept(&mut self, queue: &Queue, id: u32, mark: Option<u32>) -> io::Result<()> {
+        self.add(queue, Verdict::Accept { mark }, id)
+    }
+
+    /// Adds the verdict that drops packet `id`.
+    pub fn discard(&mut self, queue: &Queue, id: u32) -> io::Result<()> {
+        self.add(queue, Verdict::Drop, id)
+    }
+
+    fn add(&mut self, queue: &Queue, verdict: Verdict, id: u32) -> io::Result<()> {
         if self.words.len() - self.used < MESSAGE_WORDS {
             self.flush(queue)?;
         }
-        self.used += ffi::put_accept(&mut self.words[self.used..], queue.id, id, mark) / 4;
+        self.used += ffi::put_verdict(&mut self.words[self.used..], queue.id, id, verdict) / 4;
         self.given = self.given.wrapping_add(1);
+        self.accepted |= matches!(verdict, Verdict::Accept { .. });
         Ok(())
+    }
+
+    /// Sends what has been added if it lets a packet go on.
+    pub fn flush_accepted(&mut self, queue: &Queue) -> io::Result<()> {
+        if self.accepted { self.flush(queue) } else { Ok(()) }
     }
 
     /// How many have been added, from the beginning. It wraps around.
@@ -189,7 +211,7 @@ impl Verdicts {
             return Ok(());
         }
         let len = self.used * 4;
-        self.used = 0;
+        (self.used, self.accepted) = (0, false);
         let messages = &as_bytes(&self.words)[..len];
         let mut result = Ok(());
         for _ in 0..ATTEMPTS {
@@ -276,7 +298,7 @@ mod tests {
     #[test]
     fn builds_a_verdict() {
         let mut words = [0; MESSAGE_WORDS];
-        let len = ffi::put_accept(&mut words, 5443, 0x0a0b_0c0d, None);
+        let len = ffi::put_verdict(&mut words, 5443, 0x0a0b_0c0d, Verdict::Accept { mark: None });
         let mut expected = netlink(32, 0x0301, 1, 5443);
         expected.extend(header(12, 2));
         expected.extend([0, 0, 0, 1, 0x0a, 0x0b, 0x0c, 0x0d]);
@@ -286,7 +308,12 @@ mod tests {
     #[test]
     fn builds_a_verdict_with_a_mark() {
         let mut words = [0; MESSAGE_WORDS];
-        let len = ffi::put_accept(&mut words, 1, 0xffff_fffe, Some(0x1000_0002));
+        let len = ffi::put_verdict(
+            &mut words,
+            1,
+            0xffff_fffe,
+            Verdict::Accept { mark: Some(0x1000_0002) },
+        );
         let mut expected = netlink(40, 0x0301, 1, 1);
         expected.extend(header(12, 2));
         expected.extend([0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe]);

@@ -5,13 +5,14 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use pemi_engine::{Direction, Time};
+use pemi_engine::{Direction, Fate, Ticket, Time};
 
 use crate::config::Config;
 use crate::datapath::bridge::Header;
 use crate::datapath::capture::Interests;
 use crate::datapath::inject::Injector;
 use crate::datapath::probe::{self, Prober};
+use crate::datapath::reporter::Reporter;
 use crate::datapath::ways::Way;
 use crate::sys::poll::Interest;
 
@@ -36,14 +37,22 @@ pub(crate) trait Outlet {
     /// Sends a copy, at once or not at all.
     fn copy(&mut self, direction: Direction, packet: &[u8]);
 
+    /// Sends a packet to a client by this interface (0: that of its route), at once or not at
+    /// all; gives whether it was sent. With a ticket [`Outlet::reports`] will tell what became of
+    /// it, if anybody can.
+    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8], device: u32) -> bool;
+
     /// Sends an echo request.
     fn probe(&mut self, now: Time, client: IpAddr);
 
-    /// What to wait for: replies to echo requests.
+    /// What to wait for: replies to echo requests, and reports.
     fn interests(&self, into: &mut Interests);
 
     /// Takes the replies that have come.
     fn replies(&mut self, now: Time, on_reply: impl FnMut(probe::Reply));
+
+    /// Takes the reports that have come.
+    fn reports(&mut self, on_report: impl FnMut(Ticket, Fate));
 
     /// What it has counted.
     fn counters(&self) -> Counters;
@@ -54,12 +63,14 @@ pub(crate) trait Outlet {
 pub(crate) struct Sockets {
     injector: Injector,
     prober: Prober,
+    reporter: Option<Reporter>,
 }
 
 impl Sockets {
     /// Opens them.
     pub fn open(config: &Config) -> io::Result<Sockets> {
         Ok(Sockets {
+            reporter: if config.reports() { Some(Reporter::open(config.mark)?) } else { None },
             injector: Injector::open(config.mode, config.mark)?,
             prober: Prober::open(config.mark)?,
         })
@@ -79,16 +90,31 @@ impl Outlet for Sockets {
         self.injector.send(direction, packet);
     }
 
+    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8], device: u32) -> bool {
+        match (ticket, &mut self.reporter) {
+            (Some(ticket), Some(reporter)) => reporter.send(ticket, packet, device),
+            _ => self.injector.send_by(device, packet),
+        }
+    }
+
     fn probe(&mut self, now: Time, client: IpAddr) {
         self.prober.send(now, client);
     }
 
     fn interests(&self, into: &mut Interests) {
         into.extend(self.prober.sockets().map(Interest::read));
+        // Trouble is what a socket calls a report.
+        into.extend(self.reporter.iter().flat_map(Reporter::sockets).map(Interest::end));
     }
 
     fn replies(&mut self, now: Time, on_reply: impl FnMut(probe::Reply)) {
         self.prober.receive(now, on_reply);
+    }
+
+    fn reports(&mut self, on_report: impl FnMut(Ticket, Fate)) {
+        if let Some(reporter) = &mut self.reporter {
+            reporter.receive(on_report);
+        }
     }
 
     fn counters(&self) -> Counters {

@@ -120,6 +120,8 @@ pub(crate) struct Worker<C, O> {
     /// Losses on the way up are repaired, too, so packets up may have to be sent again.
     both: bool,
     line: Line,
+    /// Index of the interface by which the packet in hand is to leave.
+    leaves_by: u32,
     bypass_mark: u32,
     unseen: u64,
     realtime_refused: bool,
@@ -134,6 +136,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             classifier: Classifier::new(&config.device, &config.port, capture.now()),
             bridged: config.mode == Mode::Bridged,
             both: config.direction == Repaired::Both,
+            leaves_by: 0,
             bypass_mark: config.bypass_mark,
             unseen: 0,
             realtime_refused: false,
@@ -183,6 +186,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
         if interests[1..others].iter().any(Interest::is_ready) {
             let (now, engine) = (self.capture.now(), &mut self.engine);
             self.outlet.replies(now, |reply| engine.on_probe_reply(now, reply.client, reply.rtt));
+            self.reports()?;
         }
         self.packets()?;
         self.timers()?;
@@ -231,7 +235,11 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
 
     /// Takes in what has come.
     fn packets(&mut self) -> io::Result<()> {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
+            if round > 0 {
+                // What they tell has happened before the replies that are still to be read.
+                self.reports()?;
+            }
             let more = self.capture.fill()?;
             while let Some(seen) = self.capture.take() {
                 self.packet(&seen)?;
@@ -242,6 +250,13 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             }
         }
         Ok(())
+    }
+
+    /// Takes in what is reported of packets that were sent.
+    fn reports(&mut self) -> io::Result<()> {
+        let (now, engine) = (self.capture.now(), &mut self.engine);
+        self.outlet.reports(|ticket, fate| engine.on_report(now, ticket, fate));
+        self.act()
     }
 
     fn packet(&mut self, seen: &Seen) -> io::Result<()> {
@@ -268,6 +283,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             }
             self.learn(seen, direction, to, &udp);
         }
+        self.leaves_by = to;
         // Without a handle it is of a kind that the engine does not hold.
         let handle = seen.handle.unwrap_or(Handle(0));
         match self.engine.on_packet(seen.at, direction, self.capture.bytes(), handle) {
@@ -310,6 +326,20 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                     // The verdicts given so far come first on the wire.
                     self.capture.flush()?;
                     self.outlet.copy(direction, packet);
+                }
+                Action::Send { ticket, packet, original } => {
+                    self.capture.flush_accepted()?;
+                    // An original leaves by the interface that the kernel has chosen for it.
+                    let device = if original.is_some() { self.leaves_by } else { 0 };
+                    let sent = self.outlet.send(ticket, packet, device);
+                    match original {
+                        Some(original) if sent => self.capture.discard(original)?,
+                        Some(original) => self.capture.accept(original, None)?,
+                        None => {}
+                    }
+                    if let (Some(ticket), false) = (ticket, sent) {
+                        self.engine.on_unsent(self.capture.now(), ticket);
+                    }
                 }
                 Action::Probe { client } => self.outlet.probe(self.capture.now(), client),
                 Action::Event(event) => {

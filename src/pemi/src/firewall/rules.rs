@@ -153,6 +153,7 @@ fn set(items: impl IntoIterator<Item = impl Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Repair;
 
     fn config() -> Config {
         Config {
@@ -208,6 +209,20 @@ mod tests {
         assert!(text.contains("ct mark set ct mark & 0xfffffcff | 0x00000100"), "{text}");
         let fw4 = no_offload(&Config { helped_mark: 0x200, ..config() });
         assert!(fw4.contains("inet fw4 forward ct mark & 0x00000200 != 0 ct state"), "{fw4}");
+    }
+
+    #[test]
+    fn what_is_sent_instead_is_not_translated() {
+        assert!(!ruleset(&config()).contains("dnat"));
+        let config = Config { repair: Repair::Radio, ..config() };
+        let text = ruleset(&config);
+        let queue = text.find("counter queue").unwrap();
+        let left_out = text.find("\t\tct status dnat return\n").unwrap();
+        assert!(left_out < queue, "{text}");
+        assert_eq!(text.matches("ct status & dnat == 0 ct mark set").count(), 2, "{text}");
+        let text = iptables(&config).unwrap();
+        assert!(text.contains("-A pemi -m conntrack --ctstate DNAT -j RETURN\n"), "{text}");
+        assert!(text.contains("-m conntrack ! --ctstate DNAT -j CONNMARK"), "{text}");
     }
 
     #[test]

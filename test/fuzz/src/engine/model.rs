@@ -4,7 +4,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use pemi_engine::{Action, Config, Direction, Engines, Event, Handle, Nanos, SEC, Time, Verdict};
+use pemi_engine::{
+    Action, Config, Direction, Engines, Event, Fate, Handle, Nanos, SEC, Ticket, Time, Verdict,
+};
 
 use super::packets::{Flow, Long};
 use crate::udp::ends;
@@ -49,6 +51,8 @@ pub(super) struct Model {
     cap: Nanos,
     /// Both directions were looked after at some time.
     both: bool,
+    /// Reports were wanted at some time.
+    reported: bool,
     /// Counters are of one engine since they were zero.
     countable: bool,
     counted: u64,
@@ -59,6 +63,7 @@ pub(super) struct Model {
     bytes: Vec<u8>,
     shown: Vec<Shown>,
     flows: Vec<Known>,
+    pub newest_ticket: u32,
     pub packets: u32,
     pub copies: u64,
     pub held_ever: u64,
@@ -75,6 +80,7 @@ impl Model {
             good,
             cap: cap(&config),
             both: config.both_directions,
+            reported: config.reports,
             config,
             countable: true,
             counted: 0,
@@ -85,6 +91,7 @@ impl Model {
             bytes: Vec::new(),
             shown: Vec::new(),
             flows: Vec::new(),
+            newest_ticket: 0,
             packets: 0,
             copies: 0,
             held_ever: 0,
@@ -124,10 +131,11 @@ impl Model {
         self.handle = self.handle.wrapping_add(1);
         let verdict = self.engine.on_packet(self.now, direction, packet, Handle(self.handle));
         if verdict == Verdict::Hold {
-            assert!(direction == Direction::Up || self.both, "only client packets are held");
+            let sent = direction == Direction::Down && !self.both;
+            assert!(!sent || self.reported, "only client packets are held");
             assert!(known, "held before both ends have spoken");
             self.held.push(Held { handle: self.handle, since: self.now });
-            self.held_ever += 1;
+            self.held_ever += u64::from(!sent);
         }
         self.after();
     }
@@ -191,9 +199,17 @@ impl Model {
         self.after();
     }
 
+    /// A report of a packet that is under way, or of none.
+    pub fn report(&mut self, ticket: u32, lost: bool) {
+        let fate = if lost { Fate::Lost } else { Fate::Arrived };
+        self.engine.on_report(self.now, Ticket(ticket), fate);
+        self.after();
+    }
+
     pub fn set_config(&mut self, config: Config) {
         self.cap = self.cap.max(cap(&config));
         self.both |= config.both_directions;
+        self.reported |= config.reports;
         // A mirror that goes takes its counters along.
         self.countable &= config.both_directions == self.config.both_directions;
         self.config = config.clone();
@@ -267,6 +283,17 @@ impl Model {
                     assert!(may(&self.flows, greeting, |flow| {
                         flow.client == client && flow.server == server
                     }));
+                }
+                Action::Send { ticket, packet, original } => {
+                    copied(&self.shown, &self.bytes, Direction::Down, packet);
+                    self.newest_ticket = ticket.map_or(self.newest_ticket, |Ticket(ticket)| ticket);
+                    if let Some(Handle(handle)) = original {
+                        let held = self.held.iter().position(|held| held.handle == handle);
+                        self.held.remove(held.expect("sent, but not held"));
+                    } else {
+                        self.copies += 1;
+                        self.counted_copies += 1;
+                    }
                 }
                 Action::Probe { client } => {
                     let spoken = may(&self.flows, false, |flow| flow.client.ip() == client);

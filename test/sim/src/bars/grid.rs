@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, radio, traced};
+use super::{Bar, Case, radio, reported, traced};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -28,6 +28,7 @@ pub fn cases() -> Vec<Case> {
         uploads(),
         radio::cases(),
         traced::cases(),
+        reported::cases(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -147,7 +147,7 @@ impl Player {
                         _ => {}
                     }
                 }
-                Action::Release(_) | Action::Inject { .. } => {}
+                Action::Release(_) | Action::Inject { .. } | Action::Send { .. } => {}
             }
         }
     }

@@ -134,7 +134,8 @@ impl Player {
     fn act(&mut self) {
         while let Some(action) = self.engine.next_action() {
             match action {
-                Action::Release(_) => {}
+                // Nobody reports anything here.
+                Action::Release(_) | Action::Send { .. } => {}
                 Action::Inject { direction, packet } => {
                     if let Some(udp) = find(packet) {
                         self.book.copied(ends(direction, udp.ends()), packet.len());

@@ -171,6 +171,14 @@ impl Capture for Nfqueue {
         self.verdicts.accept(&self.queue, handle.0, mark)
     }
 
+    fn discard(&mut self, handle: Handle) -> io::Result<()> {
+        self.verdicts.discard(&self.queue, handle.0)
+    }
+
+    fn flush_accepted(&mut self) -> io::Result<()> {
+        self.verdicts.flush_accepted(&self.queue)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         self.verdicts.flush(&self.queue)
     }

@@ -189,12 +189,28 @@ pub(crate) fn put_accept_all(buffer: &mut [u32; MESSAGE_WORDS], queue: u16, id: 
     }
 }
 
-/// Writes the message that lets packet `id` go on, with a new mark if one is
-/// given. Returns the number of bytes, a multiple of four.
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verdict {
+    /// It goes on, with a new mark if one is given.
+    Accept {
+        /// The mark.
+        mark: Option<u32>,
+    },
+    /// It is gone.
+    Drop,
+}
+
+/// Writes the message with the verdict on packet `id`. Returns the number of bytes, a multiple of
+/// four.
 ///
 /// # Panics
 /// If the buffer is shorter than [`MESSAGE_WORDS`].
-pub(crate) fn put_accept(buffer: &mut [u32], queue: u16, id: u32, mark: Option<u32>) -> usize {
+pub(crate) fn put_verdict(buffer: &mut [u32], queue: u16, id: u32, verdict: Verdict) -> usize {
+    let (verdict, mark) = match verdict {
+        Verdict::Accept { mark } => (libc::NF_ACCEPT, mark),
+        Verdict::Drop => (libc::NF_DROP, None),
+    };
     assert!(buffer.len() >= MESSAGE_WORDS);
     // SAFETY: as in `put_bind`; the room was checked above.
     unsafe {
@@ -203,7 +219,7 @@ pub(crate) fn put_accept(buffer: &mut [u32], queue: u16, id: u32, mark: Option<u
             libc::NFQNL_MSG_VERDICT as c_int,
             queue.into(),
         );
-        nfq_nlmsg_verdict_put(message, id.cast_signed(), libc::NF_ACCEPT);
+        nfq_nlmsg_verdict_put(message, id.cast_signed(), verdict);
         if let Some(mark) = mark {
             nfq_nlmsg_verdict_put_mark(message, mark);
         }

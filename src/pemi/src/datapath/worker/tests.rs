@@ -2,8 +2,9 @@
 use std::sync::mpsc::{self, Sender};
 
 use super::*;
+use crate::config::Repair;
 use crate::sys::reply;
-use pemi_engine::{EventKind, FlowState, SEC, Time};
+use pemi_engine::{EventKind, Fate, FlowState, SEC, Ticket, Time};
 use scripted::{Book, Cue, Script, Shared, Wire, cue, world};
 
 mod scripted;
@@ -56,7 +57,7 @@ impl Bench {
     fn copies(&self) -> Vec<(Direction, Vec<u8>)> {
         let copy = |wire| match wire {
             Wire::Copy(direction, bytes) => Some((direction, bytes)),
-            Wire::Went(..) | Wire::Closed => None,
+            Wire::Went(..) | Wire::Gone(_) | Wire::Sent(..) | Wire::Closed => None,
         };
         self.wire().into_iter().filter_map(copy).collect()
     }
@@ -145,6 +146,7 @@ fn a_worker_repairs_what_a_capture_shows() {
                 Wire::Went(handle, None) => went.push(handle),
                 Wire::Went(_, Some(mark)) => panic!("let go with mark {mark:#x}"),
                 Wire::Copy(direction, _) => assert_eq!(direction, Direction::Down),
+                Wire::Gone(_) | Wire::Sent(..) => panic!("nobody reports anything: {wire:?}"),
                 Wire::Closed => {}
             }
         }
@@ -238,6 +240,53 @@ fn copies_have_the_checksum_that_hardware_was_to_fill_in() {
         assert!(bench.world.borrow().now < Time::ZERO + 10 * SEC, "no copy is sent");
     }
     assert_eq!(bench.copies(), [(Direction::Up, complete)]);
+}
+
+/// A connection whose first packets are `down`, and what became of them on the wire.
+fn with_reports(bench: &mut Bench, down: std::ops::Range<u32>) -> Vec<Wire> {
+    let start = bench.world.borrow().now;
+    let cues = down.map(|n| {
+        let mut cue = cue(start, Some(n), packet(Direction::Down, false, 1000, n));
+        cue.seen.devices.1 = scripted::OUT;
+        cue
+    });
+    bench.world.borrow_mut().script.extend(cues);
+    bench.play();
+    std::mem::take(&mut bench.world.borrow_mut().wire)
+}
+
+#[test]
+fn what_the_access_point_reports_is_sent_by_the_worker_itself() {
+    let config = Config { repair: Repair::Radio, ..Config::default() };
+    let start = Time::ZERO + 2 * SEC;
+    let initial = cue(start, Some(1), packet(Direction::Up, true, 1200, 1));
+    let mut bench = Bench::new(&config, vec![initial]);
+    bench.play();
+    assert_eq!(with_reports(&mut bench, 0..0), [Wire::Went(1, None)]);
+    let bytes = |n| packet(Direction::Down, false, 1000, n);
+    let sent = with_reports(&mut bench, 2..4);
+    let tickets: Vec<Ticket> = sent
+        .iter()
+        .filter_map(|wire| if let Wire::Sent(ticket, _) = wire { *ticket } else { None })
+        .collect();
+    let [two, three] = tickets[..] else { panic!("{sent:?}") };
+    let gone = [Wire::Gone(2), Wire::Gone(3)];
+    let expected = [Wire::Sent(Some(two), bytes(2)), Wire::Sent(Some(three), bytes(3))];
+    assert_eq!(sent, [expected, gone].concat(), "sent, and then taken out");
+
+    // A report is read before the packets that have come meanwhile.
+    bench.world.borrow_mut().reports.push((two, Fate::Lost));
+    bench.worker.reports().unwrap();
+    let copy = with_reports(&mut bench, 0..0);
+    assert!(matches!(&copy[..], [Wire::Sent(Some(_), packet)] if *packet == bytes(2)), "{copy:?}");
+
+    // What cannot be sent goes on as it would without us, and in its order.
+    bench.world.borrow_mut().full = true;
+    let wire = with_reports(&mut bench, 4..6);
+    assert_eq!(wire, [Wire::Went(4, None), Wire::Went(5, None)]);
+    bench.world.borrow_mut().full = false;
+    let wire = with_reports(&mut bench, 6..7);
+    assert!(matches!(&wire[..], [Wire::Sent(..), Wire::Gone(6)]), "{wire:?}");
 }
 
 #[test]

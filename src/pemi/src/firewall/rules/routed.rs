@@ -20,6 +20,10 @@ enum Test<'a> {
     /// A packet of a connection with this mark, or without it.
     OfConnection(u32),
     NotOfConnection(u32),
+    /// A packet of a connection whose server has another address for the client, or of one where
+    /// it has not.
+    Translated,
+    NotTranslated,
 }
 
 /// What becomes of a packet that passes all tests of a rule.
@@ -53,6 +57,12 @@ struct Rule<'a> {
     act: Act,
 }
 
+/// Whether the daemon sends packets in the place of those in the queue. They do not come by where
+/// the kernel gives a server the address that its client knows, so such flows are left out.
+fn sends(config: &Config) -> bool {
+    config.reports()
+}
+
 fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
     let Config { mark, bypass_mark, helped_mark, .. } = *config;
     let devices = Devices::of(config);
@@ -64,7 +74,11 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
         // which no packet comes: they have to be marked before it (`no_offload`).
         Chain::Claim => {
             [Test::ToServer(devices, &config.port), Test::ToClient(devices, &config.port)]
-                .map(|test| rule(vec![test, Test::NotOfConnection(bypass_mark)], ours()))
+                .map(|test| {
+                    let mut tests = vec![test, Test::NotOfConnection(bypass_mark)];
+                    tests.extend(sends(config).then_some(Test::NotTranslated));
+                    rule(tests, ours())
+                })
                 .into()
         }
         Chain::Forward => vec![
@@ -72,7 +86,9 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
             rule(vec![Test::ToClient(devices, &config.port)], Act::Help),
         ],
         Chain::Help => {
-            vec![rule(vec![Test::OfConnection(bypass_mark)], Act::Return), rule(vec![], Act::Queue)]
+            let translated = sends(config).then(|| rule(vec![Test::Translated], Act::Return));
+            let bypassed = rule(vec![Test::OfConnection(bypass_mark)], Act::Return);
+            [bypassed].into_iter().chain(translated).chain([rule(vec![], Act::Queue)]).collect()
         }
         // The daemon adds bypass_mark to the mark of the packet with whose verdict it
         // lets a flow go; the queue's own hook does not see that packet again.
@@ -139,6 +155,8 @@ fn nft_test(test: &Test) -> String {
         Test::Marked(mark) => format!("meta mark & {mark:#010x} != 0"),
         Test::OfConnection(mark) => format!("ct mark & {mark:#010x} != 0"),
         Test::NotOfConnection(mark) => format!("ct mark & {mark:#010x} == 0"),
+        Test::Translated => "ct status dnat".into(),
+        Test::NotTranslated => "ct status & dnat == 0".into(),
     }
 }
 
@@ -221,6 +239,8 @@ fn iptables_test(test: &Test) -> Vec<String> {
         Test::NotOfConnection(mark) => {
             vec![format!("-m connmark ! --mark {mark:#010x}/{mark:#010x}")]
         }
+        Test::Translated => vec!["-m conntrack --ctstate DNAT".into()],
+        Test::NotTranslated => vec!["-m conntrack ! --ctstate DNAT".into()],
     }
 }
 

@@ -94,6 +94,9 @@ function advanced(s) {
 		_('16 to 65536. Beyond this the one that was quiet for longest is forgotten.'), '1024', options.range(16, 65536));
 	value(s, 'advanced', 'resend_percent', _('Limit of copies (%)'),
 		_('0 to 100. Largest share of the packets of a connection that is sent again, besides one for each loss that was seen to be repaired.'), '10', options.range(0, 100));
+	list(s, 'advanced', 'repair', _('How losses are known'),
+		_('By the Wi-Fi of this router: its driver reports what was lost, where it can; everywhere else replies tell, as always. New, and tried with few drivers. A change restarts the service.'),
+		[ [ 'infer', _('By the replies of clients') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
 	flag(s, 'advanced', 'conceal', _('Hold acknowledgements'),
 		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
 	value(s, 'advanced', 'release_s', _('Let go after (s)'),

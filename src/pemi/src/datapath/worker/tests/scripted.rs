@@ -8,7 +8,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
-use pemi_engine::{Direction, Handle, MS, Nanos, SEC, Time};
+use pemi_engine::{Direction, Fate, Handle, MS, Nanos, SEC, Ticket, Time};
 
 use crate::datapath::bridge::Header;
 use crate::datapath::capture::{self, Capture, Interests, Seen};
@@ -20,13 +20,20 @@ use crate::sys::poll::{self, Interest, Waker};
 /// How long an echo request and its reply take.
 const HOP: Nanos = MS;
 
+/// By which packets leave, where that is known.
+pub const OUT: u32 = 4;
+
 /// What can be seen on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// A packet went on, with this mark.
     Went(u32, Option<u32>),
+    /// A packet was taken out.
+    Gone(u32),
     /// A copy was sent.
     Copy(Direction, Vec<u8>),
+    /// A packet was sent to a client, and will be reported of under this name.
+    Sent(Option<Ticket>, Vec<u8>),
     /// The capture was closed.
     Closed,
 }
@@ -47,6 +54,10 @@ pub struct World {
     /// How packets leave, as the outlet was told.
     pub ways: Vec<(SocketAddr, SocketAddr)>,
     pub missed: u64,
+    /// Nothing can be sent to clients.
+    pub full: bool,
+    /// Reports that have come; the outlet's waker tells of them.
+    pub reports: Vec<(Ticket, Fate)>,
     /// Verdicts that were not flushed yet.
     pending: Vec<Wire>,
     replies: Vec<IpAddr>,
@@ -61,6 +72,8 @@ pub fn world() -> Shared {
         wire: Vec::new(),
         ways: Vec::new(),
         missed: 0,
+        full: false,
+        reports: Vec::new(),
         pending: Vec::new(),
         replies: Vec::new(),
     }))
@@ -143,6 +156,17 @@ impl Capture for Script {
         Ok(())
     }
 
+    fn discard(&mut self, handle: Handle) -> io::Result<()> {
+        self.world.borrow_mut().pending.push(Wire::Gone(handle.0));
+        Ok(())
+    }
+
+    fn flush_accepted(&mut self) -> io::Result<()> {
+        let accepted = |wire: &Wire| matches!(wire, Wire::Went(..));
+        let waits = self.world.borrow().pending.iter().any(accepted);
+        if waits { self.flush() } else { Ok(()) }
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         let world = &mut *self.world.borrow_mut();
         world.wire.append(&mut world.pending);
@@ -186,6 +210,20 @@ impl Outlet for Book {
 
     fn copy(&mut self, direction: Direction, packet: &[u8]) {
         self.world.borrow_mut().wire.push(Wire::Copy(direction, packet.to_vec()));
+    }
+
+    fn send(&mut self, ticket: Option<Ticket>, packet: &[u8], device: u32) -> bool {
+        let world = &mut *self.world.borrow_mut();
+        assert!(device == 0 || device == OUT, "by another interface");
+        if !world.full {
+            world.wire.push(Wire::Sent(ticket, packet.to_vec()));
+        }
+        !world.full
+    }
+
+    fn reports(&mut self, mut on_report: impl FnMut(Ticket, Fate)) {
+        let reports = std::mem::take(&mut self.world.borrow_mut().reports);
+        reports.into_iter().for_each(|(ticket, fate)| on_report(ticket, fate));
     }
 
     fn probe(&mut self, _: Time, client: IpAddr) {

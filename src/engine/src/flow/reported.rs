@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A flow of which the access point reports what was lost: nothing is inferred, what was lost is
+//! sent again at once, and replies wait until they show that it has arrived.
+
+use super::Flow;
+use crate::api::{EventKind, Fate, Handle, Verdict};
+use crate::flow::context::Context;
+use crate::flow::out::Queued;
+use crate::measure::margin::Margin;
+use crate::repair::exact::{ATTEMPTS, Exact, STALL};
+use crate::rules::Rule;
+use crate::store::cache::Id;
+use crate::store::tickets::Sent;
+use crate::time::Nanos;
+
+impl Flow {
+    /// Whether reports tell what was lost, so that nothing is inferred.
+    pub(super) fn is_reported(&self, cx: &Context<'_>) -> bool {
+        self.exact.own() && cx.hop.reports.expected()
+    }
+
+    /// Which way a packet goes that has come after this pause, and its verdict.
+    pub(super) fn way(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: Id,
+        pause: Option<Nanos>,
+        handle: Handle,
+    ) -> Verdict {
+        // Of others there is no hop, and the mirrored engine's packets are on no hop of ours.
+        let wanted = cx.config.reports
+            && self.hop_slot.is_some()
+            && self.uplink.is_none()
+            && cx.hop.reports.worth_asking(cx.now);
+        if !self.exact.choose(wanted, pause, self.rtt.get()) {
+            return Verdict::Forward;
+        }
+        self.send(cx, id, 0, Some(handle));
+        Verdict::Hold
+    }
+
+    /// Sends a packet; whether somebody will report of it.
+    fn send(
+        &mut self,
+        cx: &mut Context<'_>,
+        id: Id,
+        attempt: u8,
+        original: Option<Handle>,
+    ) -> bool {
+        let (flow, born, client, at) = (cx.slot, self.created, self.receiver.ip(), cx.now);
+        let sent = Sent { flow, born, client, id, attempt, at };
+        let reports = &mut cx.hop.reports;
+        let asks = reports.has_room() && reports.worth_asking(cx.now);
+        let ticket = if asks { cx.tickets.issue(sent) } else { None };
+        if ticket.is_some() {
+            reports.asked();
+            self.exact.asked();
+            cx.stats.reports_asked += 1;
+        }
+        cx.out.push(Queued::Send { id, ticket, original });
+        ticket.is_some()
+    }
+
+    /// A report has come, or will not come any more.
+    pub fn on_report(&mut self, cx: &mut Context<'_>, sent: &Sent, fate: Option<Fate>) {
+        self.exact.answered();
+        match fate {
+            Some(Fate::Lost) => self.reported_lost(cx, sent),
+            Some(Fate::Arrived) if sent.attempt > 0 => {
+                self.reported_repair(cx, sent);
+                self.loss_closed(cx);
+            }
+            None if sent.attempt > 0 => self.loss_closed(cx),
+            Some(Fate::Arrived) | None => {}
+        }
+    }
+
+    fn reported_lost(&mut self, cx: &mut Context<'_>, sent: &Sent) {
+        if !cx.hop.reports.believes_loss() {
+            cx.stats.reports_doubted += 1;
+            if sent.attempt > 0 {
+                self.loss_closed(cx);
+            }
+            return;
+        }
+        if sent.attempt == 0 {
+            cx.stats.losses_inferred += 1;
+            cx.stats.losses_reported += 1;
+            self.inferred += 1;
+            self.exact.opened();
+            let packet = cx.cache.record(sent.id).map_or(0, |record| record.number);
+            self.event(cx, EventKind::Loss { packet });
+        }
+        let again = sent.attempt < ATTEMPTS && self.pay_for_copy(cx, sent.id);
+        if !again {
+            self.event(cx, EventKind::Abandon);
+            self.loss_closed(cx);
+            return;
+        }
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.start.is_over();
+        // Until the copy's own report, which sets the end.
+        let until = cx.now + cx.config.hold_cap;
+        if conceals && self.conceal.extend(cx.now, until, cx.config.hold_cap) {
+            cx.stats.concealed_gaps += 1;
+            self.event(cx, EventKind::HoldStart);
+        }
+        if !self.send(cx, sent.id, sent.attempt + 1, None) {
+            self.loss_closed(cx);
+        }
+    }
+
+    fn reported_repair(&mut self, cx: &mut Context<'_>, sent: &Sent) {
+        let Some(after_ns) = cx.cache.record(sent.id).map(|record| cx.now.since(record.at)) else {
+            return;
+        };
+        self.repaired += 1;
+        self.budget.repaired();
+        self.budget.earn();
+        self.last_repair = cx.now;
+        cx.hop.repaired(cx.now, self.budget.very_lossy());
+        cx.stats.losses_repaired += 1;
+        self.event(cx, EventKind::Repair { after_ns });
+    }
+
+    /// One loss less is open; after the last one replies need to wait for a moment only, and the
+    /// first after that goes ahead of them.
+    fn loss_closed(&mut self, cx: &mut Context<'_>) {
+        let quiet = self.quiet();
+        match self.exact.closed(cx.now, quiet) {
+            // Or with the first reply after that.
+            Some(true) => self.conceal.end_by(cx.now + 2 * quiet),
+            Some(false) => self.conceal.await_first(cx.now + STALL),
+            None => {}
+        }
+    }
+
+    fn quiet(&self) -> Nanos {
+        Exact::quiet(self.rtt.get() + self.rtt.within(Margin::Overdue))
+    }
+
+    /// A reply that can be read as an acknowledgement. It is measured, and else waits only
+    /// while a loss is open.
+    pub(super) fn on_reported_reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        size: usize,
+        handle: Handle,
+    ) -> Verdict {
+        let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
+        let previous = self.last_reply.replace(cx.now);
+        if !self.gaps.open().is_empty() {
+            // From before the first report.
+            self.gaps.clear();
+            self.sizes.abandoned_all();
+        }
+        let beat = self.beat(cx, size, previous, None);
+        self.follow(cx, &beat);
+        self.sizes.rebase(size);
+        let quiet = self.quiet();
+        let first = self.exact.replied(cx.now, quiet);
+        if !self.conceal.active() {
+            return Verdict::Forward;
+        }
+        if first {
+            self.conceal.first_came(cx.now, cx.now + 2 * quiet, cx.config.hold_cap);
+        }
+        if self.exact.is_over(cx.now) {
+            self.release(cx, true);
+            return Verdict::Forward;
+        }
+        if self.hold(cx, handle) {
+            return Verdict::Hold;
+        }
+        self.release(cx, true);
+        Verdict::Forward
+    }
+}

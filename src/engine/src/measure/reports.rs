@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Whether anybody reports what became of the packets to a client, and how many reports may be
+//! awaited.
+//!
+//! What a driver answers nobody knows before it was asked: a client may be behind a cable or
+//! another access point, or its driver may have forgotten how. So the first packets to a client
+//! are a trial. It is passed as soon as a few reports have come, and failed when none comes; after
+//! a while it is made again, since people carry their devices about.
+
+use crate::time::{MS, Nanos, SEC, Time};
+
+/// Reports awaited at a time, of one client. mt76 can follow 125 frames of a station and calls
+/// those beyond them lost, although they may have arrived (`MT_PACKET_ID_MASK`).
+const AWAITED: u32 = 100;
+/// Reports by which a trial is passed, and missing ones by which it is failed (chosen: a
+/// handshake has as many packets).
+const TRIAL: u32 = 8;
+/// Reports, with those missing, after which older ones count half (chosen: some tens of
+/// milliseconds of a download).
+const MEMORY: u32 = 64;
+/// Until a client that nobody reports of is tried again (chosen: as long as somebody stays in one
+/// room at least).
+const AGAIN: Nanos = 60 * SEC;
+/// Not counted as missing for so long after a report: the client sleeps, and its packets wait at
+/// the access point (a beacon interval of 102.4 ms, and what is sent after it).
+const ASLEEP: Nanos = 150 * MS;
+
+/// Losses that may be reported before the access point's own counter has moved by as much, where
+/// that is known (chosen: all that may be under way, because the counter is looked at now and
+/// then only).
+const AHEAD: i32 = AWAITED.cast_signed();
+
+/// What is known of the reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// None has come yet.
+    Trial,
+    /// They come.
+    Come,
+    /// They do not come. Since when?
+    Missing(Time),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reports {
+    state: State,
+    awaited: u32,
+    came: u32,
+    missing: u32,
+    last: Option<Time>,
+    /// Losses reported and not counted yet; none: nobody counts.
+    ahead: Option<i32>,
+}
+
+impl Reports {
+    pub fn new() -> Reports {
+        Reports { state: State::Trial, awaited: 0, came: 0, missing: 0, last: None, ahead: None }
+    }
+
+    /// Whether reports come, or may yet come, so that nothing need be guessed.
+    pub fn expected(&self) -> bool {
+        !matches!(self.state, State::Missing(_))
+    }
+
+    /// Whether the trial is over, and how it went.
+    pub fn proven(&self) -> Option<bool> {
+        match self.state {
+            State::Trial => None,
+            State::Come => Some(true),
+            State::Missing(_) => Some(false),
+        }
+    }
+
+    /// Whether packets are worth being sent in the way that is reported of.
+    pub fn worth_asking(&mut self, now: Time) -> bool {
+        if let State::Missing(since) = self.state
+            && now.since(since) >= AGAIN
+        {
+            *self = Reports { awaited: self.awaited, ahead: self.ahead, ..Reports::new() };
+        }
+        self.expected()
+    }
+
+    /// Whether one more may be awaited.
+    pub fn has_room(&self) -> bool {
+        self.awaited < AWAITED
+    }
+
+    /// One more is awaited.
+    pub fn asked(&mut self) {
+        self.awaited += 1;
+    }
+
+    /// What was to be reported of was not sent.
+    pub fn withdrawn(&mut self) {
+        self.awaited = self.awaited.saturating_sub(1);
+    }
+
+    /// A report has come, perhaps too late to be of use.
+    pub fn came(&mut self, now: Time, in_time: bool) {
+        self.last = Some(now);
+        if !in_time {
+            // It was counted as missing.
+            self.missing = self.missing.saturating_sub(1);
+            return;
+        }
+        self.awaited = self.awaited.saturating_sub(1);
+        self.came += 1;
+        if self.state == State::Trial && self.came >= TRIAL {
+            self.state = State::Come;
+        }
+        self.fade();
+    }
+
+    /// One has not come in time.
+    pub fn missed(&mut self, now: Time) {
+        self.awaited = self.awaited.saturating_sub(1);
+        if self.last.is_some_and(|last| now.since(last) < ASLEEP) {
+            return;
+        }
+        self.missing += 1;
+        if self.missing >= TRIAL && self.missing > self.came {
+            self.state = State::Missing(now);
+        }
+        self.fade();
+    }
+
+    /// The access point's own counter says that so many packets were lost since it was looked at
+    /// before, those of other flows among them.
+    pub fn counted(&mut self, lost: u32) {
+        let lost = i32::try_from(lost).unwrap_or(i32::MAX);
+        // What was lost of others is no credit for what comes later.
+        self.ahead = Some(self.ahead.unwrap_or(0).saturating_sub(lost).max(0));
+    }
+
+    /// A loss is reported. Whether that is believed: a driver that has lost track of a frame calls
+    /// it lost, too, and what has arrived after all need not be sent again.
+    pub fn believes_loss(&mut self) -> bool {
+        let Some(ahead) = &mut self.ahead else { return true };
+        let believed = *ahead < AHEAD;
+        *ahead += i32::from(believed);
+        believed
+    }
+
+    fn fade(&mut self) {
+        if self.came + self.missing >= MEMORY {
+            self.came /= 2;
+            self.missing /= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: i64) -> Time {
+        Time::ZERO + ms * MS
+    }
+
+    #[test]
+    fn a_trial_is_passed_by_reports_and_failed_without() {
+        let mut reports = Reports::new();
+        for n in 1..=i64::from(TRIAL) {
+            assert!(reports.state == State::Trial && reports.worth_asking(at(n)));
+            reports.asked();
+            reports.came(at(n), true);
+        }
+        assert_eq!(reports.state, State::Come);
+        let mut silent = Reports::new();
+        (0..TRIAL).for_each(|_| silent.missed(at(100)));
+        assert!(!silent.expected() && !silent.worth_asking(at(101)));
+        assert!(silent.worth_asking(at(100) + AGAIN) && silent.state == State::Trial);
+    }
+
+    #[test]
+    fn reports_that_cease_are_noticed_and_sleep_is_not_mistaken_for_it() {
+        let mut reports = Reports::new();
+        (0..1000).for_each(|n| reports.came(at(n), true));
+        (0..100).for_each(|_| reports.missed(at(1050)));
+        assert!(reports.expected(), "the client may sleep");
+        let mut missed = 0;
+        while reports.worth_asking(at(2000)) {
+            reports.missed(at(2000));
+            missed += 1;
+        }
+        assert!((TRIAL..=MEMORY).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn losses_are_believed_as_far_as_they_are_counted() {
+        let mut reports = Reports::new();
+        assert!((0..1000).all(|_| reports.believes_loss()), "nobody counts");
+        reports.counted(7);
+        let believed =
+            |reports: &mut Reports| (0..1000).filter(|_| reports.believes_loss()).count();
+        assert_eq!(believed(&mut reports), AHEAD as usize);
+        reports.counted(5);
+        assert_eq!(believed(&mut reports), 5);
+        reports.counted(u32::MAX);
+        assert_eq!(believed(&mut reports), AHEAD as usize, "no credit beyond that");
+    }
+
+    #[test]
+    fn so_many_are_awaited_at_a_time() {
+        let mut reports = Reports::new();
+        while reports.has_room() {
+            reports.asked();
+        }
+        assert_eq!(reports.awaited, AWAITED);
+        reports.came(at(1), true);
+        reports.withdrawn();
+        reports.missed(at(1));
+        assert_eq!(reports.awaited, AWAITED - 3);
+        reports.came(at(2), false);
+        assert_eq!(reports.awaited, AWAITED - 3, "it was not awaited any more");
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Repair of losses that were reported: which way a flow's packets go, and which losses are
+//! open.
+//!
+//! Packets of which a report is wanted are sent by the caller itself and not by the kernel. Two
+//! ways may have two queues, so a flow changes from one to the other only when nothing of it is
+//! on the first any more.
+
+use crate::time::{MS, Nanos, Time};
+
+/// A packet is sent so often again at most (chosen: where one in three is lost that leaves one in
+/// two hundred).
+pub(crate) const ATTEMPTS: u8 = 4;
+/// After a pause this long nothing is on its way to the client any more (chosen: beyond a
+/// retransmitted aggregate; with a round trip that is longer, that).
+const PAUSE: Nanos = 4 * MS;
+/// From the report that a copy has arrived until the client's replies show it, in which the client
+/// has to read the copy and to get onto the air itself: a reply's usual time on this hop, but no
+/// less than this (in the Wi-Fi guest 2 ms were too short and 10 ms no better), and no more than
+/// four times as much (chosen: then the sender's own round trip is stretched more than it gains).
+const QUIET: core::ops::RangeInclusive<Nanos> = 5 * MS..=20 * MS;
+
+/// A client that nobody tells of a loss keeps everything behind it, the copy as well, until its
+/// reorder buffer is full or this long has passed (100 ms in mac80211, `HT_RX_REORDER_BUF_TIMEOUT`,
+/// looked at by a timer), and sends no reply meanwhile.
+pub(crate) const STALL: Nanos = 150 * MS;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Exact {
+    own: bool,
+    /// Reports that are awaited.
+    awaited: u32,
+    /// Losses of which the copy was not reported yet.
+    open: u32,
+    /// A reply has come since the first of them was reported.
+    replied: bool,
+    /// When the last of them was repaired, if none has come since.
+    repaired: Option<Time>,
+    /// From when on a reply shows that everything has arrived, if no loss is open.
+    over: Option<Time>,
+}
+
+impl Exact {
+    /// How long replies wait after the last loss was repaired, where one is `usual` after its
+    /// packet.
+    pub fn quiet(usual: Nanos) -> Nanos {
+        usual.clamp(*QUIET.start(), *QUIET.end())
+    }
+
+    /// Chooses the way of the next packet, after a pause (none: it is the first): true if it is
+    /// one of those that are reported.
+    pub fn choose(&mut self, wanted: bool, pause: Option<Nanos>, rtt: Nanos) -> bool {
+        if self.own != wanted && pause.is_none_or(|pause| pause >= rtt.max(PAUSE)) {
+            self.own = wanted;
+        }
+        self.own
+    }
+
+    /// Whether packets go the way that is reported of.
+    pub fn own(&self) -> bool {
+        self.own
+    }
+
+    /// Whether the flow may go another way at once, because everything has arrived or is lost.
+    pub fn settled(&self) -> bool {
+        !self.own || self.awaited == 0
+    }
+
+    pub fn asked(&mut self) {
+        self.awaited += 1;
+    }
+
+    pub fn answered(&mut self) {
+        self.awaited = self.awaited.saturating_sub(1);
+    }
+
+    /// A packet was lost, and its copy is on its way.
+    pub fn opened(&mut self) {
+        self.replied &= self.open > 0;
+        (self.repaired, self.over) = (None, None);
+        self.open += 1;
+    }
+
+    /// A loss is repaired, or given up. Where none is left: whether a reply has come since the
+    /// first of them.
+    pub fn closed(&mut self, now: Time, quiet: Nanos) -> Option<bool> {
+        self.open = self.open.saturating_sub(1);
+        if self.open > 0 {
+            return None;
+        }
+        match self.replied {
+            true => self.over = Some(now + quiet),
+            false => self.repaired = Some(now),
+        }
+        Some(self.replied)
+    }
+
+    /// A reply has come, whether the first since losses all of which are repaired. `quiet` is
+    /// how long replies usually wait.
+    pub fn replied(&mut self, now: Time, quiet: Nanos) -> bool {
+        self.replied = true;
+        let Some(repaired) = self.repaired.take() else { return false };
+        // After a pause that long the client's reorder buffer is being emptied, and the copy
+        // comes last.
+        let stalled = now.since(repaired) > quiet;
+        self.over = Some(if stalled { now } else { repaired } + quiet);
+        true
+    }
+
+    /// Whether a reply that comes now shows that everything has arrived, so that it may go first.
+    pub fn is_over(&self, now: Time) -> bool {
+        self.over.is_some_and(|over| now >= over)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_wait_for_a_moment_or_until_a_reorder_buffer_is_empty() {
+        let at = |ms| Time::ZERO + ms * MS;
+        let mut exact = Exact::default();
+        exact.opened();
+        exact.opened();
+        assert_eq!(exact.closed(at(1), 5 * MS), None);
+        assert!(!exact.replied(at(2), 5 * MS), "one is still open");
+        assert_eq!(exact.closed(at(3), 5 * MS), Some(true));
+        assert!(!exact.is_over(at(7)) && exact.is_over(at(8)));
+        exact.opened();
+        assert!(!exact.is_over(at(9)));
+        assert_eq!(exact.closed(at(10), 5 * MS), Some(false));
+        assert!(exact.replied(at(12), 5 * MS) && !exact.replied(at(13), 5 * MS));
+        assert!(!exact.is_over(at(14)) && exact.is_over(at(15)));
+        exact.opened();
+        assert_eq!(exact.closed(at(20), 5 * MS), Some(false));
+        assert!(exact.replied(at(80), 5 * MS), "all came at once");
+        assert!(!exact.is_over(at(84)) && exact.is_over(at(85)));
+    }
+
+    #[test]
+    fn the_way_changes_when_nothing_is_on_it() {
+        let mut exact = Exact::default();
+        assert!(!exact.choose(true, Some(MS), 2 * MS), "packets are on the other way");
+        assert!(!exact.choose(true, Some(9 * MS), 10 * MS));
+        assert!(exact.choose(true, Some(10 * MS), 10 * MS));
+        assert!(exact.choose(false, Some(MS), 2 * MS) && exact.own());
+        exact.asked();
+        assert!(!exact.settled());
+        exact.answered();
+        assert!(exact.settled());
+        assert!(!exact.choose(false, Some(PAUSE), 2 * MS));
+        assert!(Exact::default().choose(true, None, 0), "the first packet of a flow");
+    }
+}

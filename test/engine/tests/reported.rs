@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Losses that an access point reports: each is repaired by one copy at once, the replies of that
+//! time go on in an order that shows no hole, and without reports everything is as ever.
+
+use std::collections::BTreeMap;
+
+use pemi_engine::{Config, Direction, Fate, MS, Nanos, SEC, Ticket, Time, US};
+use pemi_engine_tests::packets::{Flow, Long, V1, long, number, short};
+use pemi_engine_tests::random::Random;
+use pemi_engine_tests::router::{Done, Manners, Router};
+use proptest::prelude::*;
+
+/// What an access point may have under way of one station.
+const AWAITED: usize = 100;
+
+fn config() -> Config {
+    Config { events: true, reports: true, ..Config::default() }
+}
+
+/// A router, the flows behind it, and what it has done since somebody looked.
+struct Bench {
+    router: Router,
+    now: Time,
+    done: Vec<Done>,
+}
+
+impl Bench {
+    /// With flows whose handshake is over.
+    fn new(config: Config, flows: u32) -> Bench {
+        let router = Router::new(config, 1, Manners::Good);
+        let mut bench = Bench { router, now: Time::ZERO + SEC, done: Vec::new() };
+        for n in 0..flows {
+            for (direction, kind, body) in [
+                (Direction::Up, Long::Initial, 1200),
+                (Direction::Down, Long::Handshake, 900),
+                (Direction::Up, Long::Handshake, 60),
+            ] {
+                bench.show(n, direction, &long(V1, kind, body));
+                bench.pass(MS);
+            }
+            for extra in 0..4 {
+                bench.show(n, Direction::Up, &short(1, 900 + extra, 40));
+            }
+        }
+        bench
+    }
+
+    fn show(&mut self, flow: u32, direction: Direction, payload: &[u8]) {
+        let packet = Flow::v4(flow).datagram(direction, payload);
+        self.router.packet(self.now, direction, &packet, &mut self.done);
+    }
+
+    fn pass(&mut self, span: Nanos) {
+        self.now = self.now + span;
+        self.router.advance(self.now, &mut self.done);
+    }
+
+    fn report(&mut self, ticket: Ticket, fate: Fate) {
+        self.router.report(self.now, ticket, fate, &mut self.done);
+    }
+
+    /// Everything under way has arrived.
+    fn all_arrived(&mut self) {
+        for (ticket, _) in std::mem::take(&mut self.router.tickets) {
+            self.report(ticket, Fate::Arrived);
+        }
+    }
+
+    /// Numbers of the packets that went on one way since this was asked last, and of the copies.
+    fn wire(&mut self, direction: Direction) -> (Vec<u64>, Vec<u64>) {
+        let (mut passed, mut copies) = (Vec::new(), Vec::new());
+        self.done.retain(|done| {
+            let (list, packet) = match done {
+                Done::Pass(way, packet) if *way == direction => (&mut passed, packet),
+                Done::Copy(way, packet) if *way == direction => (&mut copies, packet),
+                _ => return true,
+            };
+            list.extend(number(&packet[28..]));
+            false
+        });
+        (passed, copies)
+    }
+}
+
+#[test]
+fn a_reported_loss_is_sent_again_at_once_and_hidden() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    for n in 0..3 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+    }
+    assert_eq!(bench.wire(Direction::Down), (vec![0, 1, 2], vec![]));
+    bench.pass(MS);
+    let tickets: Vec<Ticket> = bench.router.tickets.drain(..).map(|(ticket, _)| ticket).collect();
+    bench.report(tickets[1], Fate::Lost);
+    assert_eq!(bench.wire(Direction::Down), (vec![], vec![1]));
+    bench.report(tickets[0], Fate::Arrived);
+    bench.report(tickets[2], Fate::Arrived);
+    // The reply tells of the hole, as the client's reply to the copy does not.
+    bench.show(0, Direction::Up, &short(2, 10, 38));
+    bench.pass(MS);
+    let (copy, _) = bench.router.tickets.pop().expect("the copy may get lost as well");
+    bench.report(copy, Fate::Arrived);
+    bench.pass(MS);
+    bench.show(0, Direction::Up, &short(2, 11, 36));
+    assert_eq!(bench.wire(Direction::Up).0, [], "they wait");
+    bench.pass(20 * MS);
+    assert_eq!(bench.wire(Direction::Up).0, [11, 10]);
+    bench.show(0, Direction::Up, &short(2, 12, 36));
+    assert_eq!(bench.wire(Direction::Up).0, [12]);
+    let stats = bench.router.stats(bench.now);
+    assert_eq!((stats.losses_reported, stats.losses_repaired, stats.resent_packets), (1, 1, 1));
+    assert_eq!((stats.reports_missing, stats.held_now, stats.concealed_late), (0, 0, 0));
+}
+
+#[test]
+fn behind_a_stalled_reorder_buffer_replies_wait_for_the_copy() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    bench.show(0, Direction::Down, &short(1, 0, 1200));
+    let (lost, _) = bench.router.tickets.pop().expect("it is reported of");
+    bench.report(lost, Fate::Lost);
+    bench.pass(MS);
+    bench.all_arrived();
+    // Nobody tells the client to go on, so it replies when its own patience ends.
+    bench.pass(100 * MS);
+    bench.show(0, Direction::Up, &short(2, 10, 38));
+    bench.pass(MS);
+    bench.show(0, Direction::Up, &short(2, 11, 38));
+    assert_eq!(bench.wire(Direction::Up).0, []);
+    bench.pass(5 * MS);
+    bench.show(0, Direction::Up, &short(2, 12, 36));
+    assert_eq!(bench.wire(Direction::Up).0, [12, 10, 11], "the one that shows no hole");
+}
+
+#[test]
+fn a_copy_that_is_lost_is_sent_again_but_not_for_ever() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    bench.show(0, Direction::Down, &short(1, 0, 1200));
+    for _ in 0..20 {
+        bench.pass(MS);
+        for (ticket, _) in std::mem::take(&mut bench.router.tickets) {
+            bench.report(ticket, Fate::Lost);
+        }
+    }
+    assert_eq!(bench.wire(Direction::Down), (vec![0], vec![0; 4]));
+    let stats = bench.router.stats(bench.now);
+    assert_eq!((stats.losses_reported, stats.losses_repaired), (1, 0));
+}
+
+#[test]
+fn late_and_repeated_reports_are_none() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.show(0, Direction::Down, &short(1, 0, 1200));
+    bench.show(0, Direction::Down, &short(1, 1, 1200));
+    let tickets: Vec<Ticket> = bench.router.tickets.drain(..).map(|(ticket, _)| ticket).collect();
+    bench.report(tickets[0], Fate::Arrived);
+    bench.report(tickets[0], Fate::Lost);
+    bench.pass(51 * MS);
+    bench.report(tickets[1], Fate::Lost);
+    bench.report(Ticket(77), Fate::Lost);
+    let stats = bench.router.stats(bench.now);
+    assert_eq!((stats.losses_reported, stats.resent_packets, stats.reports_missing), (0, 0, 1));
+}
+
+#[test]
+fn what_cannot_be_sent_is_not_waited_for() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    for n in 0..1_000 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+        let (ticket, _) = bench.router.tickets.pop().expect("there is room again");
+        bench.router.engine.on_unsent(bench.now, ticket);
+    }
+    bench.pass(SEC);
+    assert_eq!(bench.router.stats(bench.now).reports_missing, 0);
+}
+
+#[test]
+fn only_so_many_reports_of_a_client_are_awaited() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    for n in 0..300 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+    }
+    assert_eq!(bench.router.tickets.len(), AWAITED);
+    assert_eq!(bench.wire(Direction::Down).0, (0..300).collect::<Vec<_>>(), "all go one way");
+    bench.all_arrived();
+    bench.show(0, Direction::Down, &short(1, 300, 1200));
+    assert_eq!(bench.router.tickets.len(), 1);
+}
+
+#[test]
+fn where_nobody_reports_losses_are_inferred() {
+    let mut bench = Bench::new(config(), 1);
+    for n in 0..2_000 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+        bench.pass(20 * MS);
+    }
+    let asked = bench.router.stats(bench.now).reports_asked;
+    assert!(asked < 20, "{asked} packets: the trial has failed");
+    assert_eq!(bench.router.stats(bench.now).clients_unreported, 1);
+    assert!(!bench.router.tickets.is_empty());
+}
+
+#[test]
+fn losses_that_are_not_counted_are_not_believed() {
+    let mut bench = Bench::new(config(), 1);
+    bench.router.engine.on_counted(Flow::v4(0).client.ip(), 0);
+    for n in 0..2_000 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+        bench.pass(MS);
+        for (ticket, packet) in std::mem::take(&mut bench.router.tickets) {
+            let lost = number(&packet[28..]).is_some_and(|n| n % 10 == 0);
+            bench.report(ticket, if lost { Fate::Lost } else { Fate::Arrived });
+        }
+    }
+    let stats = bench.router.stats(bench.now);
+    assert!(stats.losses_reported <= AWAITED as u64 && stats.reports_doubted > 90, "{stats:?}");
+}
+
+/// An access point in virtual time that does what the seed says: reports come after some time,
+/// some too late, some never, and some tell of a loss.
+fn any_reports(config: Config, seed: u64, steps: u64, flows: u32) {
+    let mut random = Random(seed);
+    let mut bench = Bench::new(config, flows);
+    let mut due: BTreeMap<(Time, u32), Fate> = BTreeMap::new();
+    let (mut shown, mut passed) = (vec![Vec::new(); flows as usize], Vec::new());
+    passed.resize(flows as usize, Vec::new());
+    for step in 0..steps {
+        let pause = match random.below(30) {
+            0 => random.below(200 * MS as u64),
+            1..=8 => 0,
+            _ => random.below(1500 * US as u64),
+        };
+        bench.pass(pause as Nanos);
+        while let Some(((at, ticket), fate)) = due.pop_first() {
+            if at > bench.now {
+                due.insert((at, ticket), fate);
+                break;
+            }
+            bench.report(Ticket(ticket), fate);
+        }
+        let n = random.below(u64::from(flows)) as u32;
+        if random.below(3) > 0 {
+            bench.show(n, Direction::Down, &short(1, step, 1200));
+            shown[n as usize].push(step);
+        } else {
+            let size = 33 + random.below(80) as usize;
+            bench.show(n, Direction::Up, &short(2, step, size));
+        }
+        if random.below(200) == 0 {
+            bench.router.engine.on_counted(Flow::v4(n).client.ip(), random.below(9) as u32);
+        }
+        for (Ticket(ticket), _) in std::mem::take(&mut bench.router.tickets) {
+            let delay = match random.below(50) {
+                0 => continue,
+                1 => random.below(300 * MS as u64),
+                _ => random.below(3 * MS as u64),
+            };
+            let fate = if random.below(8) == 0 { Fate::Lost } else { Fate::Arrived };
+            due.insert((bench.now + delay as Nanos, ticket), fate);
+        }
+        note(&mut bench.done, &mut passed);
+    }
+    bench.pass(SEC);
+    note(&mut bench.done, &mut passed);
+    assert_eq!(passed, shown, "each packet once, in the order of its flow");
+    assert_eq!(bench.router.held(), 0, "a second later everything has gone on");
+    let (now, mut done) = (bench.now, Vec::new());
+    bench.router.release_all(now, &mut done);
+    let stats = bench.router.stats(now);
+    assert!(stats.losses_repaired <= stats.losses_inferred && stats.held_now == 0, "{stats:?}");
+}
+
+/// Moves the numbers of packets that went down to the lists of their flows.
+fn note(done: &mut Vec<Done>, passed: &mut [Vec<u64>]) {
+    for done in done.drain(..) {
+        let Done::Pass(Direction::Down, packet) = done else { continue };
+        let flow = (0..).map(Flow::v4).position(|flow| {
+            pemi_engine_tests::packets::flow_of(&packet, Direction::Down) == Some(flow)
+        });
+        let flow = flow.expect("one of ours");
+        if packet[28] & 0x80 == 0 {
+            passed[flow].extend(number(&packet[28..]));
+        }
+    }
+}
+
+#[test]
+fn any_reports_reach_what_matters() {
+    any_reports(config(), 3, 20_000, 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 200, failure_persistence: None, ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn promises_hold_for_any_reports(
+        conceal in any::<bool>(),
+        percent in prop_oneof![Just(10u32), 0u32..100],
+        cap in prop_oneof![Just(100 * MS), (0..100i64).prop_map(|ms| ms * MS)],
+        seed in any::<u64>(),
+        flows in 1u32..6,
+    ) {
+        let config = Config { conceal, resend_percent: percent, hold_cap: cap, ..config() };
+        any_reports(config, seed, 2_000, flows);
+    }
+}
