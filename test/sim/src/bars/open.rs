@@ -15,8 +15,8 @@ const REASONS: [(&str, &str, &str); 18] = [
     ("Wi-Fi bottleneck", "1 %, helped + unhelped + TCP: hop delay p95", FILLED),
     ("call 30 fps, 3.6 %", "", TAIL),
     ("client Chromium, wakes", "1 %: times off", SMALL_MARGIN),
-    ("air crowded", "", NEIGHBOURS),
-    ("air far", "", FULL),
+    ("air crowded, call", "", NEIGHBOURS),
+    ("air far, call", "", FULL),
     ("captures: Chromium", "noticed", TAILS),
     ("captures: Chromium", "false marks", BEFORE),
     ("captures: quinn", "noticed", TAILS),
@@ -40,9 +40,10 @@ const FILLED: &str = "without its losses the helped flow fills its queue as it d
 const TAIL: &str = "at 3.6 % one frame in thirty loses its last packet, and one copy in thirty is \
     lost as well";
 const SMALL_MARGIN: &str = "decimation and late wake-ups together leave neither rhythm nor time";
-const NEIGHBOURS: &str = "other clients' aggregates delay packets by up to 50 ms, so replies keep no \
-    rhythm; what looks like a loss is held and resent until the attempts have proved vain";
-const FULL: &str = "the hop carries hardly what is asked of it, so every copy is missing";
+const NEIGHBOURS: &str = "the copies of the first flight delay the first frames among other clients' \
+    aggregates";
+const FULL: &str = "the hop carries hardly what is asked of it: the copies of the first flight delay \
+    the first frames";
 const TAILS: &str = "no packet follows that a reply could tell of the loss with";
 const BEFORE: &str = "packet numbers that the sender skips, and its slow start's losses before the \
     router, look like losses of the hop until a copy fails";
