@@ -237,9 +237,9 @@ impl Flow {
         }
     }
 
-    /// Whether it is too early for an attempt on a hop on which none repaired anything of late.
+    /// Whether it is too early for an attempt, as too many were in vain.
     pub(super) fn doubts(&self, cx: &Context<'_>) -> bool {
-        cx.config.has(Rule::Doubt) && !self.budget.proven() && cx.hop.doubt.forbids(cx.now)
+        cx.config.has(Rule::Doubt) && cx.hop.doubt.forbids(cx.now)
     }
 
     /// What a reply says whose sign was not acted on.

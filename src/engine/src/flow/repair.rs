@@ -209,7 +209,8 @@ impl Flow {
             .nearest_reply(cx.now, rtt, self.rhythm.batch_wait())
             .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
         let taken = self.gaps.open().first().map_or(0, |gap| cx.now.since(gap.opened));
-        let facts = proof::Facts { on_time, taken, rtt, clump: self.stall.clump(cx.now) };
+        let clump = self.stall.clump(cx.now) || self.rhythm.clumps();
+        let facts = proof::Facts { on_time, taken, rtt, clump };
         if cx.config.has(Rule::Proof) { proof::proves(&facts) } else { on_time }
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct Facts {
     /// Since the first copy for the gap, of several gaps that for the oldest.
     pub taken: Nanos,
     pub rtt: Nanos,
-    /// It came in the clump that ended a stall.
+    /// It came in the clump that ended a stall, or this client's replies always come in clumps.
     pub clump: bool,
 }
 

@@ -15,8 +15,8 @@ const REASONS: [(&str, &str, &str); 19] = [
     ("Wi-Fi bottleneck", "1 %, helped + unhelped + TCP: hop delay p95", FILLED),
     ("call 30 fps, 3.6 %", "", TAIL),
     ("client Chromium, wakes", "1 %: times off", SMALL_MARGIN),
-    ("air crowded", "", NEIGHBOURS),
-    ("air far", "", FULL),
+    ("air crowded, call", "", NEIGHBOURS),
+    ("air far, call", "", FULL),
     ("trace wifi-cafe, call", "", SLOW),
     ("captures: Chromium", "noticed", TAILS),
     ("captures: Chromium", "false marks", BEFORE),
@@ -41,9 +41,10 @@ const FILLED: &str = "without its losses the helped flow fills its queue as it d
 const TAIL: &str = "at 3.6 % one frame in thirty loses its last packet, and one copy in thirty is \
     lost as well";
 const SMALL_MARGIN: &str = "decimation and late wake-ups together leave neither rhythm nor time";
-const NEIGHBOURS: &str = "other clients' aggregates delay packets by up to 50 ms, so replies keep no \
-    rhythm; what looks like a loss is held and resent until the attempts have proved vain";
-const FULL: &str = "the hop carries hardly what is asked of it, so every copy is missing";
+const NEIGHBOURS: &str = "the copies of the first flight delay the first frames among other clients' \
+    aggregates";
+const FULL: &str = "the hop carries hardly what is asked of it: the copies of the first flight delay \
+    the first frames";
 const SLOW: &str = "a copy takes such a hop 1.5 ms, as a packet of the call does, and of each hundred \
     packets five are copied for nothing: later frames wait for that";
 const TAILS: &str = "no packet follows that a reply could tell of the loss with";
