@@ -229,7 +229,8 @@ impl Net {
         let (program, seccomp) = (self.file("pemi"), self.file("seccomp.json"));
         for (file, of) in [(env!("CARGO_BIN_EXE_pemi"), &program), (SECCOMP, &seccomp)] {
             if !of.exists() {
-                run("cp", &format!("{file} {}", of.display()));
+                let copied = Command::new("cp").arg(file).arg(of).status();
+                assert!(copied.is_ok_and(|status| status.success()));
             }
         }
         let mount = match instead {
