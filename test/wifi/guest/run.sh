@@ -120,7 +120,7 @@ stop_pemi() {
 
 # How often the daemon has asked the access points.
 pemi_asked() {
-	pemi status --json | sed 's/.*"asked":\([0-9]*\).*/\1/'
+	pemi status --json | grep -o '"radio":{.*' | grep -o '"asked":[0-9]*' | head -n 1 | cut -d: -f2
 }
 
 pemi_has_asked_again() {

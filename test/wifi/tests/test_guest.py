@@ -80,7 +80,9 @@ _ENCRYPTED = [
 _REPORTED = [
     _setup("clean", _download(2_000_000)),
     *[
-        _setup("clean", _download(2_000_000), "pemi", seed, _ONE_PERCENT, pemi_options="--repair radio")
+        _setup(
+            "clean", _download(2_000_000), "pemi", seed, _ONE_PERCENT, pemi_options="--repair radio"
+        )
         for seed in (1, 2, 3)
     ],
 ]
