@@ -2,6 +2,7 @@
 // The rules for JavaScript of LuCI's own tree, for `npx eslint luci-app-pemi`.
 // eslint, @eslint/js, @eslint/json and globals are found from this folder or from NODE_LIBRARIES,
 // a node_modules folder elsewhere.
+import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 
@@ -15,8 +16,9 @@ const globals = require('globals');
 const luci = [ '_', 'N_', 'L', 'E', 'TR', 'isElem', 'toElem', 'matchesElem', 'findParent', 'sfh' ];
 // What 'require …' at the head of a file defines.
 const modules = [ 'baseclass', 'dom', 'form', 'fs', 'network', 'poll', 'request', 'rpc', 'uci', 'ui', 'view', 'widgets' ];
-// Our own, resources/pemi.
-const ours = [ 'api', 'chart', 'control', 'flows', 'format', 'health', 'options', 'samples', 'state' ];
+// Our own.
+const ours = readdirSync(new URL('htdocs/luci-static/resources/pemi', import.meta.url))
+	.map((file) => path.basename(file, '.js'));
 
 export default [
 	{
