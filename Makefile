@@ -32,7 +32,7 @@ PORTABLE := package/portable
 	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
 	demo figure experiment experiments wifi sim sim-ablation bench \
-	setup-package ipk apk ipk-reproducible sdk
+	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
 
 ##@ Build
 
@@ -205,6 +205,20 @@ ipk: ## package for OpenWrt until 24.10, in out/packages (ARCH=mipsel_24kc)
 
 apk: ## package for OpenWrt from 25.12 on, in out/packages/ARCH (ARCH=mipsel_24kc)
 	@$(PORTABLE)/make.sh apk $(ARCH)
+
+luci-ipk: ## the LuCI app and its translations, for opkg; nothing is compiled
+	@$(PORTABLE)/make.sh ipk luci
+
+luci-apk: ## the same for apk
+	@$(PORTABLE)/make.sh apk luci
+
+FEED_KEYS := $(or $(KEYS),.feed-key)
+
+feed-key: ## make the keys that a feed is signed with, once, in .feed-key (KEYS=folder)
+	@$(PORTABLE)/feed-key.sh $(FEED_KEYS)
+
+feed: ## a signed feed for opkg and apk, in out/feed (ARCHES="mipsel_24kc x86_64", KEYS=)
+	@$(PORTABLE)/feed.sh $(FEED_KEYS) out/feed $(ARCHES)
 
 ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
 	@$(PORTABLE)/reproducible.sh $(ARCH)

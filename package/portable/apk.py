@@ -3,13 +3,14 @@
 
 import hashlib
 import struct
-import zlib
 from pathlib import PurePosixPath
 
 import adb
 import scripts
 from meta import Meta
 from tree import File, folders
+
+SCHEMA = b"pckg"
 
 # Numbers of the fields, as apk-tools counts them
 PACKAGE = {"info": 1, "paths": 2, "scripts": 3}
@@ -22,7 +23,9 @@ INFO = {
     "license": 6,
     "origin": 7,
     "maintainer": 8,
+    "url": 9,
     "installed-size": 12,
+    "file-size": 13,
     "depends": 15,
     "provides": 16,
     "tags": 21,
@@ -51,6 +54,7 @@ def write(meta: Meta, arch: str, tree: list[File], time: int) -> bytes:
         "license": out.blob(meta.license),
         "origin": out.blob(meta.source),
         "maintainer": out.blob(meta.maintainer),
+        "url": out.blob(meta.url),
         "installed-size": out.number(sum(len(file.data) for file in tree)),
         "depends": _dependencies(out, meta.depends),
         # As the SDK does for every package, for variants of it
@@ -73,7 +77,7 @@ def write(meta: Meta, arch: str, tree: list[File], time: int) -> bytes:
         }
         paths.append(_object(out, FOLDER, entry))
 
-    texts = {name: out.blob(text) for name, text in scripts.for_apk(meta.name).items()}
+    texts = {name: out.blob(text) for name, text in scripts.for_apk(meta.name, meta.postinst).items()}
     package = {
         "info": _object(out, INFO, words),
         "paths": out.array(paths),
@@ -84,9 +88,7 @@ def write(meta: Meta, arch: str, tree: list[File], time: int) -> bytes:
     digest = hashlib.sha256(header).digest()[: len(IDENTITY)]
     header[adb.blob_place(identity, IDENTITY)] = digest
 
-    content = b"ADB." + b"pckg" + adb.block(adb.BLOCK_ADB, bytes(header)) + data
-    deflate = zlib.compressobj(level=9, wbits=-15)
-    return b"ADBd" + deflate.compress(content) + deflate.flush()
+    return adb.file(SCHEMA, adb.block(adb.BLOCK_ADB, bytes(header)) + data)
 
 
 def _records(meta: Meta, tree: list[File]) -> list[File]:
@@ -98,10 +100,10 @@ def _records(meta: Meta, tree: list[File]) -> list[File]:
 
     by_path = {f"/{file.path}": file.data for file in tree}
     kept = [path for path in meta.conffiles if path in by_path]
-    users = record("rusers", [meta.user])
-    # Made before the records that follow it, but after this one
-    listed = sorted([*by_path, f"/{users.path}"])
-    found = [users, record("list", listed)]
+    found = [record("rusers", [meta.user])] if meta.user else []
+    # Made before the records that follow it, but after that one
+    listed = sorted([*by_path, *(f"/{users.path}" for users in found)])
+    found.append(record("list", listed))
     if kept:
         sums = [f"{path} {hashlib.sha256(by_path[path]).hexdigest()}" for path in kept]
         found += [record("conffiles", kept), record("conffiles_static", sums)]

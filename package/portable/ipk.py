@@ -23,7 +23,7 @@ def write(meta: Meta, arch: str, tree: list[File], time: int) -> bytes:
     conffiles = [path for path in meta.conffiles if path in present]
     if conffiles:
         control["conffiles"] = ("".join(f"{path}\n" for path in conffiles), 0o644)
-    control |= {name: (text, 0o755) for name, text in scripts.for_opkg().items()}
+    control |= {name: (text, 0o755) for name, text in scripts.for_opkg(meta.postinst).items()}
     inner = [_entry(PurePosixPath("."), None, 0o755, time)]
     inner += [
         _entry(PurePosixPath(name), text.encode(), mode, time)
@@ -52,13 +52,14 @@ def _control(meta: Meta, arch: str, installed_size: int, time: int) -> str:
         "Section": meta.section,
         "Require-User": meta.user,
         "SourceDateEpoch": time,
+        "URL": meta.url,
         "Maintainer": meta.maintainer,
         "Architecture": arch,
         "Installed-Size": installed_size,
         # Lines after the first begin with a space.
         "Description": "\n ".join(meta.description),
     }
-    return "".join(f"{name}: {value}\n" for name, value in fields.items())
+    return "".join(f"{name}: {value}\n" for name, value in fields.items() if value)
 
 
 def _entry(path: PurePosixPath, data: bytes | None, mode: int, time: int):

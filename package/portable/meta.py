@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the package is called and needs, read from the feed's Makefile.
+"""What the packages are called and need, read from the feed's Makefiles.
 
-The Makefile of package/pemi is the one place where it is said. Only the forms used
-there are understood.
+The Makefiles of package/pemi and luci-app-pemi, with package/about.mk which they include,
+are the one place where it is said. Only the forms used there are understood.
 """
 
 import re
@@ -17,46 +17,68 @@ LINKED_IN = {"libmnl", "libnetfilter-queue"}
 class Meta:
     name: str
     version: str
-    title: str
     description: list[str]
     section: str
     license: str
     license_files: str
     maintainer: str
+    url: str
     depends: list[str]
-    user: str
-    conffiles: list[str]
     source: str
+    user: str = ""
+    conffiles: tuple[str, ...] = ()
+    # Of the package's own, after what is done for every package
+    postinst: str = ""
+
+
+class Makefile:
+    """Its variables and blocks, and the variables of what it includes beside it."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.text = path.read_text()
+        known = self.text
+        for name in re.findall(r"^include (\.\S+)$", self.text, re.MULTILINE):
+            known += (path.parent / name).read_text()
+        found = re.findall(r"^\s*(\w+):=(.*)$", known, re.MULTILINE)
+        self._variables = {name: value.strip() for name, value in found}
+
+    def __getitem__(self, name: str) -> str:
+        if name not in self._variables:
+            raise ValueError(f"{self.path}: no {name}")
+        value = self._variables[name]
+        return re.sub(r"\$\((\w+)\)", lambda used: self._variables.get(used[1], used[0]), value)
+
+    def block(self, name: str) -> list[str]:
+        found = re.search(rf"^define {name}\n(.*?)^endef$", self.text, re.MULTILINE | re.DOTALL)
+        if not found:
+            raise ValueError(f"{self.path}: no {name}")
+        return [line.strip() for line in found[1].splitlines()]
+
+    def depends(self, name: str) -> list[str]:
+        wanted = [word.removeprefix("+") for word in self[name].split() if word[0] == "+"]
+        return ["libc", *(package for package in wanted if package not in LINKED_IN)]
+
+    @property
+    def version(self) -> str:
+        return f"{self['PKG_VERSION']}-r{self['PKG_RELEASE']}"
 
 
 def read(makefile: Path) -> Meta:
-    text = makefile.read_text()
-
-    def variable(name: str) -> str:
-        found = re.search(rf"^\s*{name}:=(.*)$", text, re.MULTILINE)
-        if not found:
-            raise ValueError(f"{makefile}: no {name}")
-        return found[1].strip()
-
-    def block(name: str) -> list[str]:
-        found = re.search(rf"^define {name}\n(.*?)^endef$", text, re.MULTILINE | re.DOTALL)
-        if not found:
-            raise ValueError(f"{makefile}: no {name}")
-        return [line.strip() for line in found[1].splitlines()]
-
-    name = variable("PKG_NAME")
-    wanted = [word.removeprefix("+") for word in variable("DEPENDS").split() if word[0] == "+"]
+    """Of the daemon's package."""
+    make = Makefile(makefile)
+    name = make["PKG_NAME"]
     return Meta(
         name=name,
-        version=f"{variable('PKG_VERSION')}-r{variable('PKG_RELEASE')}",
-        title=variable("TITLE"),
-        description=block(f"Package/{name}/description"),
-        section=variable("SECTION"),
-        license=variable("PKG_LICENSE"),
-        license_files=variable("PKG_LICENSE_FILES"),
-        maintainer=variable("PKG_MAINTAINER"),
-        depends=["libc", *(package for package in wanted if package not in LINKED_IN)],
-        user=variable("USERID"),
-        conffiles=block(f"Package/{name}/conffiles"),
+        version=make.version,
+        description=make.block(f"Package/{name}/description"),
+        section=make["SECTION"],
+        license=make["PKG_LICENSE"],
+        license_files=make["PKG_LICENSE_FILES"],
+        maintainer=make["PKG_MAINTAINER"],
+        url=make["URL"],
+        depends=make.depends("DEPENDS"),
+        user=make["USERID"],
+        conffiles=tuple(make.block(f"Package/{name}/conffiles")),
         source=f"feeds/{name}/package/{name}",
     )

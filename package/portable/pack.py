@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packs the daemon and files/ into a package: pack.py {ipk,apk} ARCH BINARY OUT."""
+"""Packs the daemon and files/ into a package: pack.py {ipk,apk} ARCH BINARY OUT;
+or the LuCI app and its translations into theirs: pack.py {ipk,apk} luci OUT."""
 
 import os
 import subprocess
@@ -9,26 +10,43 @@ from pathlib import Path
 
 import apk
 import ipk
+import luci
 import meta
 import tree
+from meta import Meta
+from tree import File
 
 ROOT = Path(__file__).resolve().parents[2]
+# What opkg and apk call packages that are for every processor
+EVERY = {"ipk": "all", "apk": "noarch"}
 
 
 def main() -> None:
-    kind, arch, binary, out = sys.argv[1:]
-    about = meta.read(ROOT / "package/pemi/Makefile")
-    files = tree.collect(Path(binary), ROOT / "files")
+    match sys.argv[1:]:
+        case [kind, "luci", out]:
+            for about, files in luci.packages(ROOT / "luci-app-pemi"):
+                path = pack(kind, EVERY[kind], about, files, Path(out))
+                print(f"{path}: {path.stat().st_size} bytes")
+        case [kind, arch, binary, out]:
+            about = meta.read(ROOT / "package/pemi/Makefile")
+            path = pack(kind, arch, about, tree.collect(Path(binary), ROOT / "files"), Path(out))
+            print(f"{path}: {path.stat().st_size} bytes, the daemon {Path(binary).stat().st_size}")
+        case _:
+            sys.exit(__doc__)
+
+
+def pack(kind: str, arch: str, about: Meta, files: list[File], out: Path) -> Path:
+    """Writes a package and says where."""
     writers = {
         "ipk": (ipk.write, f"{about.name}_{about.version}_{arch}.ipk"),
         # The name that apk and OpenWrt use has no architecture in it.
         "apk": (apk.write, f"{arch}/{about.name}-{about.version}.apk"),
     }
     write, name = writers[kind]
-    path = Path(out) / name
+    path = out / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(write(about, arch, files, source_time()))
-    print(f"{path}: {path.stat().st_size} bytes, the daemon {Path(binary).stat().st_size}")
+    return path
 
 
 def source_time() -> int:

@@ -17,10 +17,16 @@ class File:
 
 def collect(binary: Path, files: Path) -> list[File]:
     """The daemon and everything in `files`, by path."""
-    tree = [File(PurePosixPath("usr/sbin/pemi"), 0o755, binary.read_bytes())]
-    for found in files.rglob("*"):
+    daemon = File(PurePosixPath("usr/sbin/pemi"), 0o755, binary.read_bytes())
+    return sorted([daemon, *below(files)], key=lambda file: file.path)
+
+
+def below(folder: Path, place: PurePosixPath = PurePosixPath()) -> list[File]:
+    """Everything in the folder, by path, as it is installed below `place`."""
+    tree = []
+    for found in folder.rglob("*"):
         if found.is_file():
-            path = PurePosixPath(found.relative_to(files).as_posix())
+            path = place / found.relative_to(folder).as_posix()
             tree.append(File(path, MODES.get(str(path.parent), 0o644), found.read_bytes()))
     return sorted(tree, key=lambda file: file.path)
 
