@@ -77,7 +77,8 @@ def write(meta: Meta, arch: str, tree: list[File], time: int) -> bytes:
         }
         paths.append(_object(out, FOLDER, entry))
 
-    texts = {name: out.blob(text) for name, text in scripts.for_apk(meta.name, meta.postinst).items()}
+    made = scripts.for_apk(meta.name, meta.postinst)
+    texts = {name: out.blob(text) for name, text in made.items()}
     package = {
         "info": _object(out, INFO, words),
         "paths": out.array(paths),

@@ -9,10 +9,10 @@ cd "$(dirname "$0")/../.."
 keys=${1:?KEYS} out=${2:?OUT}
 shift 2
 [ $# -gt 0 ] || set -- "${architectures[@]}"
-[ -e "$keys/pemi.sec" ] && [ -e "$keys/pemi.key" ] || {
+if [ ! -e "$keys/pemi.sec" ] || [ ! -e "$keys/pemi.key" ]; then
   printf 'feed: no keys in %s; make them once: make feed-key\n' "$keys" >&2
   exit 2
-}
+fi
 test/install.sh signify-openbsd openssl
 
 for arch in "$@"; do

@@ -43,7 +43,7 @@ def packages(app: Path) -> list[tuple[Meta, list[File]]]:
         source=f"feeds/{app.name.rsplit('-')[-1]}/{app.name}",
         postinst=POSTINST,
     )
-    found = [(about, below(app / "root") + below(app / "htdocs", PurePosixPath("www")))]
+    found = [(about, below(app / "root") + below(app / "htdocs", "www"))]
     for folder in sorted(path.name for path in (app / "po").iterdir() if path.name != "templates"):
         if folder not in LANGUAGES:
             raise ValueError(f"{app / 'po' / folder}: luci.py has no name for this language")

@@ -21,12 +21,12 @@ def collect(binary: Path, files: Path) -> list[File]:
     return sorted([daemon, *below(files)], key=lambda file: file.path)
 
 
-def below(folder: Path, place: PurePosixPath = PurePosixPath()) -> list[File]:
+def below(folder: Path, place: str = "") -> list[File]:
     """Everything in the folder, by path, as it is installed below `place`."""
     tree = []
     for found in folder.rglob("*"):
         if found.is_file():
-            path = place / found.relative_to(folder).as_posix()
+            path = PurePosixPath(place) / found.relative_to(folder).as_posix()
             tree.append(File(path, MODES.get(str(path.parent), 0o644), found.read_bytes()))
     return sorted(tree, key=lambda file: file.path)
 

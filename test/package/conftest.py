@@ -26,6 +26,7 @@ echo "$level $*" >>/var/log/messages
 # Says what it was asked, knows our table, and fails like the kernel would otherwise.
 NFT = """#!/bin/sh
 { echo "nft $*"; [ "$1" != -f ] || cat; } >>/var/log/nft
+[ "$*" != "-a list chain inet fw4 forward" ] || cat /var/state/fw4
 [ "$1" != list ] || [ -e /var/state/table ]
 """
 FIREWALL = """#!/bin/sh

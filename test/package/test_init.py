@@ -430,11 +430,62 @@ def test_helped_flows_are_kept_from_offloading_while_it_runs(router):
     assert not (router.root / "var/etc/pemi").exists()
 
 
+FW4 = """table inet fw4 {
+	chain forward { # handle 2
+		ct mark & 0x40000000 != 0x00000000 ct state established,related accept \
+comment "!pemi: helped flows are not offloaded" # handle 42
+		ct state vmap { established : accept } comment "!fw4: Handle forwarded flows" # handle 7
+		ct mark & 0x00000100 != 0x00000000 accept \
+comment "!pemi: helped flows are not offloaded" # handle 43
+	}
+}
+"""
+
+
+def test_no_rule_stays_in_the_firewall_without_offloading_either(router):
+    """fw4 takes the rule in whenever it is loaded, and nobody reloads it for us then."""
+    enable(router)
+    router.service("start")
+    router.write("/var/state/fw4", FW4)
+    router.write("/var/log/nft", "")
+    router.service("stop")
+    deleted = [line for line in router.read("/var/log/nft").splitlines() if "delete rule" in line]
+    assert deleted == [f"nft delete rule inet fw4 forward handle {handle}" for handle in (42, 43)]
+    assert router.read("/var/log/firewall") == "", "no offloading, no need to reload"
+
+
+def test_a_rule_with_another_mark_replaces_that_of_before(router):
+    enable(router)
+    router.service("start")
+    router.write("/var/state/fw4", FW4)
+    router.write("/var/log/nft", "")
+    router.service("reload")
+    assert "delete rule" not in router.read("/var/log/nft"), "nothing has changed"
+    router.uci("set pemi.main.helped_mark=256")
+    router.service("reload")
+    assert "nft delete rule inet fw4 forward handle 42" in router.read("/var/log/nft")
+
+
 def wait_for(router, path, text):
     """Until the script in the background has come that far."""
     script = f"until grep -c . {path} | grep -qx {text.count(chr(10))}; do sleep 0.1; done"
     done = router.chroot("timeout", "20", "sh", "-c", script)
     assert done.returncode == 0 and router.read(path) == text, router.read(path)
+
+
+def test_status_says_what_to_do_next(router):
+    off = router.service("status")
+    assert (off.returncode, off.stdout.splitlines()[0]) == (3, "inactive")
+    command = "uci set pemi.main.enabled=1; uci commit pemi; service pemi restart"
+    assert f"It is switched off. To switch it on: {command}" in off.stdout
+    # What it says is what does it.
+    for part in command.split("; ")[:2]:
+        assert router.chroot(*part.split()).returncode == 0
+    stopped = router.service("status")
+    assert stopped.returncode == 3
+    assert "It is switched on and does not run: service pemi start" in stopped.stdout
+    router.service("restart")
+    assert router.service("status").stdout == "running\n"
 
 
 def test_status_flows_and_check_are_verbs(router):

@@ -154,9 +154,13 @@ def measure(lab: Lab) -> dict[str, object]:
 
 
 def stop(lab: Lab) -> dict[str, object]:
-    """Nothing of it is left when it is stopped."""
+    """Nothing of it is left when it is stopped, nor of what the firewall took from it."""
     router = lab.router
+    router.firewall(offload=False)
+    rule = "nft list chain inet fw4 forward | grep -c '!pemi:' || true"
+    expect(router.run(rule).strip() == "1", "the firewall did not take the rule for helped flows")
     router.service("stop")
+    router.wait(lambda: router.run(rule).strip() == "0", "the firewall's rule is gone", 10)
     router.wait(lambda: router.pid() is None, "the process is gone", 10)
     tables = router.run("nft list tables")
     expect("pemi" not in tables, f"tables: {tables}")
