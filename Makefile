@@ -223,5 +223,15 @@ feed: ## a signed feed for opkg and apk, in out/feed (ARCHES="mipsel_24kc x86_64
 ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
 	@$(PORTABLE)/reproducible.sh $(ARCH)
 
+# What `git archive` makes of a commit is the same each time.
+tarball: ## the sources of the last commit as a release, in out
+	@mkdir -p out
+	@version=$$(sed -n 's/^PKG_VERSION:=//p' package/about.mk); \
+		git archive --prefix=pemi-$$version/ HEAD | gzip -9n >out/pemi-$$version.tar.gz; \
+		sha256sum out/pemi-$$version.tar.gz
+
+upstream: ## put both packages into checkouts of openwrt's feeds (TARBALL=, PACKAGES=, LUCI=, DRAFT=1)
+	@package/upstream.py $(if $(DRAFT),--draft) "$(TARBALL)" "$(PACKAGES)" "$(LUCI)"
+
 sdk: ## packages with OpenWrt's own SDK (SDK=its folder, archive or URL)
 	@package/sdk.sh $(SDK)
