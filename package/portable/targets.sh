@@ -4,8 +4,13 @@
 # Which Rust target makes the packages of an OpenWrt architecture, and how.
 # Sourced by the other scripts.
 
-architectures=(aarch64_cortex-a53 aarch64_generic arm_cortex-a7_neon-vfpv4 mips_24kc
-  mipsel_24kc x86_64)
+architectures=(
+  aarch64_cortex-a53 aarch64_cortex-a72 aarch64_cortex-a76 aarch64_generic
+  arm_cortex-a7 arm_cortex-a7_neon-vfpv4 arm_cortex-a8_vfpv3 arm_cortex-a9
+  arm_cortex-a9_neon arm_cortex-a9_vfpv3-d16 arm_cortex-a15_neon-vfpv4
+  i386_pentium-mmx i386_pentium4 mips_24kc mipsel_24kc mipsel_74kc
+  powerpc_464fp riscv64_generic x86_64
+)
 
 # A nightly for `build-std`: there is no ready-made std for MIPS, and one made
 # here is smaller and the same for every target. By its date, since another
@@ -32,17 +37,35 @@ select_target() {
     aarch64_*)
       triple=aarch64-unknown-linux-musl zig_target=aarch64-linux-musl zig_cpu=generic
       ;;
-    arm_cortex-a7_neon-vfpv4)
+    # Those whose floating-point unit OpenWrt does not use
+    arm_cortex-a7 | arm_cortex-a9)
+      triple=armv7-unknown-linux-musleabi zig_target=arm-linux-musleabi
+      zig_cpu=generic+v7a+soft_float
+      ;;
+    # The least that all of these have
+    arm_cortex-*)
       triple=armv7-unknown-linux-musleabihf zig_target=arm-linux-musleabihf
       zig_cpu=generic+v7a+vfp3d16
+      ;;
+    i386_*)
+      triple=i586-unknown-linux-musl zig_target=x86-linux-musl zig_cpu=pentium_mmx
       ;;
     mips_24kc)
       triple=mips-unknown-linux-musl zig_target=mips-linux-musleabi
       zig_cpu=mips32r2+soft_float
       ;;
-    mipsel_24kc)
+    mipsel_24kc | mipsel_74kc)
       triple=mipsel-unknown-linux-musl zig_target=mipsel-linux-musleabi
       zig_cpu=mips32r2+soft_float
+      ;;
+    # Nothing of weight is computed with floating point, so its registers are left alone.
+    powerpc_464fp)
+      triple=powerpc-unknown-linux-musl zig_target=powerpc-linux-musleabi
+      zig_cpu=ppc+soft_float
+      rustflags+=" -Ctarget-feature=-hard-float"
+      ;;
+    riscv64_generic)
+      triple=riscv64gc-unknown-linux-musl zig_target=riscv64-linux-musl zig_cpu=baseline_rv64
       ;;
     x86_64)
       triple=x86_64-unknown-linux-musl zig_target=x86_64-linux-musl zig_cpu=x86_64

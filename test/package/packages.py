@@ -65,7 +65,10 @@ def _control(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in lines)
 
 
-INFO = {1: "Package", 2: "Version", 4: "Description", 5: "Architecture", 6: "License"}
+INFO = {
+    **{1: "Package", 2: "Version", 4: "Description", 5: "Architecture", 6: "License"},
+    **{8: "Maintainer", 9: "URL"},
+}
 SCRIPTS = {3: "post-install", 4: "pre-deinstall", 7: "post-upgrade"}
 
 
@@ -83,7 +86,7 @@ def read_apk(path: Path) -> Package:
     zeroed = head.replace(identity, bytes(len(identity)), 1)
     assert hashlib.sha256(zeroed).digest()[:20] == identity
     package = Package(fields={}, entries={}, scripts={})
-    package.fields = {name: info[i - 1].decode() for i, name in INFO.items()}
+    package.fields = {name: info[i - 1].decode() for i, name in INFO.items() if info[i - 1]}
     depends = [_value(head, _value(head, word)[0]).decode() for word in info[14]]
     assert depends == sorted(depends)
     package.fields["Depends"] = ", ".join(depends)

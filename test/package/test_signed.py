@@ -119,7 +119,7 @@ def apk_entries(tree: bytes) -> list[dict]:
     found = []
     for word in packages._words(tree, root):
         info = [packages._value(tree, each) for each in packages._words(tree, word)]
-        entry = {name: info[i - 1].decode() for i, name in packages.INFO.items()}
+        entry = {name: info[i - 1].decode() for i, name in packages.INFO.items() if info[i - 1]}
         found.append(entry | {"sum": info[2], "size": info[12]})
     return found
 

@@ -17,6 +17,12 @@ pub const ARCHITECTURE: Option<u32> = if cfg!(target_arch = "x86_64") {
     Some(0x4000_0008)
 } else if cfg!(target_arch = "mips") {
     Some(0x0000_0008)
+} else if cfg!(target_arch = "x86") {
+    Some(0x4000_0003)
+} else if cfg!(target_arch = "powerpc") {
+    Some(0x0000_0014)
+} else if cfg!(target_arch = "riscv64") {
+    Some(0xc000_00f3)
 } else {
     None
 };
@@ -41,7 +47,6 @@ macro_rules! calls {
 
 /// Every processor has these.
 const COMMON: Calls = calls![
-    accept = SYS_accept,
     accept4 = SYS_accept4,
     bind = SYS_bind,
     brk = SYS_brk,
@@ -61,7 +66,6 @@ const COMMON: Calls = calls![
     exit_group = SYS_exit_group,
     faccessat = SYS_faccessat,
     fcntl = SYS_fcntl,
-    fstat = SYS_fstat,
     futex = SYS_futex,
     getdents64 = SYS_getdents64,
     getegid = SYS_getegid,
@@ -136,11 +140,18 @@ const COMMON: Calls = calls![
 ];
 
 /// Those that newer processors have only in a more general form.
-#[cfg(any(target_arch = "x86_64", target_arch = "arm", target_arch = "mips"))]
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "x86",
+    target_arch = "arm",
+    target_arch = "mips",
+    target_arch = "powerpc"
+))]
 const OLD: Calls = calls![
     access = SYS_access,
     dup2 = SYS_dup2,
     fork = SYS_fork,
+    fstat = SYS_fstat,
     lstat = SYS_lstat,
     mkdir = SYS_mkdir,
     open = SYS_open,
@@ -150,19 +161,23 @@ const OLD: Calls = calls![
     stat = SYS_stat,
     unlink = SYS_unlink,
 ];
-#[cfg(not(any(target_arch = "x86_64", target_arch = "arm", target_arch = "mips")))]
+#[cfg(not(any(
+    target_arch = "x86_64",
+    target_arch = "x86",
+    target_arch = "arm",
+    target_arch = "mips",
+    target_arch = "powerpc"
+)))]
 const OLD: Calls = &[];
 
 /// Those that 32-bit processors have for files beyond 2 GiB and times beyond 2038.
-#[cfg(any(target_arch = "arm", target_arch = "mips"))]
+#[cfg(target_pointer_width = "32")]
 const WIDE: Calls = &[
     ("_llseek", libc::SYS__llseek),
     ("fcntl64", libc::SYS_fcntl64),
     ("fstat64", libc::SYS_fstat64),
     ("lstat64", libc::SYS_lstat64),
     ("mmap2", libc::SYS_mmap2),
-    ("recv", libc::SYS_recv),
-    ("send", libc::SYS_send),
     ("sigreturn", libc::SYS_sigreturn),
     ("stat64", libc::SYS_stat64),
     // From here on all processors count alike, MIPS from 4000 on.
@@ -174,15 +189,16 @@ const WIDE: Calls = &[
     ("rt_sigtimedwait_time64", FIRST + 421),
     ("futex_time64", FIRST + 422),
 ];
-#[cfg(not(any(target_arch = "arm", target_arch = "mips")))]
+#[cfg(not(target_pointer_width = "32"))]
 const WIDE: Calls = &[];
 
-#[cfg(any(target_arch = "arm", target_arch = "mips"))]
+#[cfg(target_pointer_width = "32")]
 const FIRST: c_long = if cfg!(target_arch = "mips") { 4000 } else { 0 };
 
 /// What one processor has and another has not, or has elsewhere.
 #[cfg(target_arch = "x86_64")]
 const ODD: Calls = calls![
+    accept = SYS_accept,
     arch_prctl = SYS_arch_prctl,
     getrlimit = SYS_getrlimit,
     mmap = SYS_mmap,
@@ -191,18 +207,27 @@ const ODD: Calls = calls![
     rseq = SYS_rseq,
     vfork = SYS_vfork,
 ];
-#[cfg(target_arch = "aarch64")]
-const ODD: Calls =
-    calls![mmap = SYS_mmap, newfstatat = SYS_newfstatat, pread64 = SYS_pread64, rseq = SYS_rseq,];
+#[cfg(any(target_arch = "aarch64", target_arch = "riscv64"))]
+const ODD: Calls = calls![
+    accept = SYS_accept,
+    fstat = SYS_fstat,
+    mmap = SYS_mmap,
+    newfstatat = SYS_newfstatat,
+    pread64 = SYS_pread64,
+    rseq = SYS_rseq,
+];
 #[cfg(target_arch = "arm")]
 const ODD: Calls = &[
+    ("accept", libc::SYS_accept),
     ("fstatat64", libc::SYS_fstatat64),
     ("getegid32", libc::SYS_getegid32),
     ("geteuid32", libc::SYS_geteuid32),
     ("getgid32", libc::SYS_getgid32),
     ("getuid32", libc::SYS_getuid32),
     ("pread64", libc::SYS_pread64),
+    ("recv", libc::SYS_recv),
     ("rseq", 398),
+    ("send", libc::SYS_send),
     ("ugetrlimit", libc::SYS_ugetrlimit),
     ("vfork", libc::SYS_vfork),
     // The processor's own calls have a range of their own (__ARM_NR_BASE).
@@ -211,19 +236,51 @@ const ODD: Calls = &[
 ];
 #[cfg(target_arch = "mips")]
 const ODD: Calls = &[
+    ("accept", libc::SYS_accept),
     ("cacheflush", libc::SYS_cacheflush),
     ("fstatat64", 4293),
     ("getrlimit", libc::SYS_getrlimit),
     ("mmap", libc::SYS_mmap),
     ("pread64", 4200),
+    ("recv", libc::SYS_recv),
     ("rseq", 4367),
+    ("send", libc::SYS_send),
     ("set_thread_area", libc::SYS_set_thread_area),
 ];
+// Those of sockets without a successor are a call of many here, which nobody has to make.
+#[cfg(target_arch = "x86")]
+const ODD: Calls = &[
+    ("fstatat64", libc::SYS_fstatat64),
+    ("getegid32", libc::SYS_getegid32),
+    ("geteuid32", libc::SYS_geteuid32),
+    ("getgid32", libc::SYS_getgid32),
+    ("getuid32", libc::SYS_getuid32),
+    ("pread64", libc::SYS_pread64),
+    ("rseq", 386),
+    ("set_thread_area", libc::SYS_set_thread_area),
+    ("ugetrlimit", libc::SYS_ugetrlimit),
+    ("vfork", libc::SYS_vfork),
+];
+#[cfg(target_arch = "powerpc")]
+const ODD: Calls = &[
+    ("accept", libc::SYS_accept),
+    ("fstatat64", libc::SYS_fstatat64),
+    ("pread64", libc::SYS_pread64),
+    ("recv", libc::SYS_recv),
+    ("rseq", 387),
+    ("send", libc::SYS_send),
+    ("ugetrlimit", libc::SYS_ugetrlimit),
+    ("vfork", libc::SYS_vfork),
+];
+// Of the others no number is asked for: `ARCHITECTURE` is not known.
 #[cfg(not(any(
     target_arch = "x86_64",
+    target_arch = "x86",
     target_arch = "aarch64",
     target_arch = "arm",
-    target_arch = "mips"
+    target_arch = "mips",
+    target_arch = "powerpc",
+    target_arch = "riscv64"
 )))]
 const ODD: Calls = &[];
 
