@@ -47,7 +47,7 @@ setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI te
 	@test/luci/setup.sh
 	@test/qemu/setup.sh
 	@test/wifi/setup.sh
-	@test/install.sh busybox-static
+	@test/install.sh busybox-static signify-openbsd openssl
 	@test/package/realtools.sh
 
 build: build-core ## build the daemon and all of the testbed's programs
@@ -85,12 +85,10 @@ test-sim: setup ## the rows of make sim that hold, with fewer seeds, two minutes
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v
 
-test-package: setup ## build packages for two architectures, check them and the init script
-	@$(PORTABLE)/make.sh ipk x86_64
-	@$(PORTABLE)/make.sh apk x86_64
-	@$(PORTABLE)/make.sh ipk mipsel_24kc
-	@$(PORTABLE)/make.sh apk mipsel_24kc
-	@test/install.sh busybox-static debian-archive-keyring
+test-package: setup ## a feed for two architectures, checks of its packages and of the init script
+	@test/install.sh busybox-static debian-archive-keyring signify-openbsd openssl
+	@[ -e out/test-key ] || $(PORTABLE)/feed-key.sh out/test-key
+	@$(PORTABLE)/feed.sh out/test-key out/test-feed x86_64 mipsel_24kc
 	@test/package/realtools.sh
 	cargo build -p pemi
 	$(PYTHON) -m pytest test/package

@@ -14,6 +14,13 @@ if [ -e "$folder" ]; then
     "$folder" >&2
   exit 1
 fi
+# 1: in this repository, and git would take it along; 128: elsewhere.
+ignored=0
+git check-ignore -q -- "$folder/pemi.sec" 2>/dev/null || ignored=$?
+if [ "$ignored" = 1 ]; then
+  printf 'feed-key: git does not ignore %s; take .feed-key, or a folder elsewhere\n' "$folder" >&2
+  exit 1
+fi
 umask 077
 mkdir -p "$(dirname "$folder")"
 fresh=$(mktemp -d "$(dirname "$folder")/feed-key.XXXXXX")

@@ -15,12 +15,19 @@ if [ ! -e "$keys/pemi.sec" ] || [ ! -e "$keys/pemi.key" ]; then
 fi
 test/install.sh signify-openbsd openssl
 
+# A name that is not known is better told before the others are built.
 for arch in "$@"; do
+  select_target "$arch"
+done
+package/portable/setup.sh
+python=/usr/bin/python3
+for arch in "$@"; do
+  binary=$(package/portable/build.sh "$arch")
   for kind in ipk apk; do
-    package/portable/make.sh "$kind" "$arch"
+    "$python" package/portable/pack.py "$kind" "$arch" "$binary" out/packages
   done
 done
 for kind in ipk apk; do
-  package/portable/make.sh "$kind" luci
+  "$python" package/portable/pack.py "$kind" luci out/packages
 done
-exec /usr/bin/python3 package/portable/feed.py out/packages "$keys" "$out" "$@"
+exec "$python" package/portable/feed.py out/packages "$keys" "$out" "$@"

@@ -67,11 +67,16 @@ def test_keys_are_their_owners_alone(keys):
     assert stat.S_IMODE((keys / "ours").stat().st_mode) == 0o700
     again = feeds.make_keys(keys / "ours")
     assert again.returncode != 0 and "there already" in again.stderr
-    # Nobody adds them to the repository by accident.
+
+
+def test_keys_are_not_added_to_the_repository_by_accident():
+    if subprocess.run(["git", "rev-parse"], cwd=feeds.ROOT, capture_output=True).returncode != 0:
+        pytest.skip("not a repository, but an unpacked release")
     asked = ["git", "check-ignore", "-q", ".feed-key/pemi.sec"]
-    inside = subprocess.run(["git", "rev-parse"], cwd=feeds.ROOT, capture_output=True)
-    if inside.returncode == 0:
-        assert subprocess.run(asked, cwd=feeds.ROOT).returncode == 0
+    assert subprocess.run(asked, cwd=feeds.ROOT).returncode == 0
+    refused = feeds.make_keys(feeds.ROOT / "package/keys")
+    assert refused.returncode != 0 and "git does not ignore" in refused.stderr
+    assert not (feeds.ROOT / "package/keys").exists()
 
 
 @pytest.mark.parametrize("arch", ARCHES)
