@@ -26,11 +26,11 @@ def main() -> None:
         case [kind, "luci", out]:
             for about, files in luci.packages(ROOT / "luci-app-pemi"):
                 path = pack(kind, EVERY[kind], about, files, Path(out))
-                print(f"{path}: {path.stat().st_size} bytes")
+                print(f"{path}: {size(path)}")
         case [kind, arch, binary, out]:
             about = meta.read(ROOT / "package/pemi/Makefile")
             path = pack(kind, arch, about, tree.collect(Path(binary), ROOT / "files"), Path(out))
-            print(f"{path}: {path.stat().st_size} bytes, the daemon {Path(binary).stat().st_size}")
+            print(f"{path}: {size(path)}; the daemon: {size(Path(binary))}")
         case _:
             sys.exit(__doc__)
 
@@ -47,6 +47,12 @@ def pack(kind: str, arch: str, about: Meta, files: list[File], out: Path) -> Pat
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(write(about, arch, files, source_time()))
     return path
+
+
+def size(path: Path) -> str:
+    """In KiB as well, which is what README.md has."""
+    found = path.stat().st_size
+    return f"{found} bytes, {found / 1024:.0f} KiB"
 
 
 def source_time() -> int:
