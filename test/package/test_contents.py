@@ -26,8 +26,6 @@ TARGETS = {
     "i586-unknown-linux-musl": ("i386", 32, False, True, 900 * KIB),
     "mips-unknown-linux-musl": ("mips", 32, True, False, 740 * KIB),
     "mipsel-unknown-linux-musl": ("mips", 32, False, False, 740 * KIB),
-    # Its file does not tell.
-    "powerpc-unknown-linux-musl": ("powerpc", 32, True, True, 900 * KIB),
     "riscv64gc-unknown-linux-musl": ("riscv64", 64, False, True, 900 * KIB),
     "x86_64-unknown-linux-musl": ("x86_64", 64, False, True, 900 * KIB),
 }
@@ -47,7 +45,7 @@ def targets() -> dict[str, str]:
 
 ARCHES = targets()
 # Of Debian's emulators, by the first part of the target's name
-EMULATORS = {"armv7": "arm", "i586": "i386", "riscv64gc": "riscv64", "powerpc": "ppc"}
+EMULATORS = {"armv7": "arm", "i586": "i386", "riscv64gc": "riscv64"}
 
 ipks = [OUT / f"{ABOUT.name}_{ABOUT.version}_{arch}.ipk" for arch in ARCHES]
 apks = [OUT / arch / f"{ABOUT.name}-{ABOUT.version}.apk" for arch in ARCHES]
