@@ -22,9 +22,9 @@ MININET := test/mininet
 WIFI := test/wifi
 QUICGO := test/apps/quicgo
 GO := $(QUICGO)/go.sh
-# Not among the default members, because BoringSSL takes minutes; always the release
-# profile, so that it takes them once.
-QUICHE := --release $(TESTBED) -p pemi-apps-quiche
+# Not among the default members, because BoringSSL and AWS-LC take minutes; always the release
+# profile, so that they take them once.
+OTHER_STACKS := --release $(TESTBED) -p pemi-apps-quiche -p pemi-apps-s2n
 SIM := test/target/release/sim
 PORTABLE := package/portable
 
@@ -51,7 +51,7 @@ setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI te
 	@test/package/realtools.sh
 
 build: build-core ## build the daemon and all of the testbed's programs
-	cargo build $(QUICHE)
+	cargo build $(OTHER_STACKS)
 	$(GO) build -o ../../target/release/ ./cmd/...
 
 build-core: setup ## the daemon, the links and quinn: what the demo needs, without BoringSSL
@@ -72,7 +72,7 @@ test: test-sim test-rust test-python test-experiments ## all tests (as root: exp
 test-rust: setup ## unit and property tests of both Cargo workspaces, and of the Go programs
 	cargo test --workspace
 	cargo test $(TESTBED)
-	cargo test $(QUICHE)
+	cargo test $(OTHER_STACKS)
 	$(GO) test ./...
 
 test-python: setup ## unit tests of the testbed's Python code
@@ -136,7 +136,7 @@ lint: setup deny ## formatting and static checks of everything
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy --all-targets $(TESTBED) -- -D warnings
 	cargo fmt --all --check --manifest-path test/fuzz/fuzz/Cargo.toml
-	cargo clippy --all-targets $(QUICHE) -- -D warnings
+	cargo clippy --all-targets $(OTHER_STACKS) -- -D warnings
 	$(GO) vet ./...
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(QUICGO)); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(RUFF) check test package
