@@ -31,7 +31,7 @@ PORTABLE := package/portable
 .PHONY: help setup setup-all build build-core clean \
 	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
-	demo figure experiment experiments wifi sim sim-ablation bench \
+	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench \
 	setup-package ipk apk ipk-reproducible sdk
 
 ##@ Build
@@ -110,7 +110,7 @@ test-qemu: setup ## routers in QEMU with the package, two minutes each (ARCH=all
 
 # What the guest runs of ours.
 WIFI_PROGRAMS = cargo build --release && cargo build --release $(TESTBED) -p pemi-apps -p pemi-wifi && \
-	$(GO) build -o ../../target/release/ ./cmd/...
+	cargo build --release $(TESTBED) -p pemi-apps-s2n && $(GO) build -o ../../target/release/ ./cmd/...
 
 test-wifi: setup ## the kernel's own 802.11 stack in a guest of virtual time, four minutes
 	@$(WIFI)/setup.sh
@@ -181,6 +181,11 @@ wifi: setup ## every preset of a real 802.11 stack: out/wifi/index.html (QUICK=1
 	$(WIFI_PROGRAMS)
 	$(PYTHON) $(WIFI)/study.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(KERNEL),--kernel $(KERNEL)) $(if $(SECURITY),--security $(SECURITY))
+
+wifi-radio: setup ## what the radio knows against what is inferred, with bars: test/wifi/RESULTS.md (SEEDS=8, ROWS='lossy1 quinn'); goes on where it was
+	@$(WIFI)/setup.sh
+	$(WIFI_PROGRAMS)
+	$(PYTHON) $(WIFI)/radio.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ROWS),--rows '$(ROWS)')
 
 sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=100)
 	cargo build --release $(TESTBED) -p pemi-sim

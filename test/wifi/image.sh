@@ -40,6 +40,7 @@ built=(
   test/target/release/medium test/target/release/stream
   test/target/release/goodput test/target/release/rtc test/target/release/media
   test/target/release/goodput-quicgo test/target/release/rtc-quicgo
+  test/target/release/goodput-s2n
 )
 
 work=$(mktemp -d)
