@@ -116,7 +116,7 @@ def test_stacks_in_turn():
     assert stacks("rtc", "--stack", "quicgo", "--stack", "quiche") == ["quicgo", "quiche"]
     assert stacks("goodput", "--stack", "all") == ["quinn", "quiche", "quicgo", "s2n"]
     assert stacks("rtc", "--stack", "all") == ["quinn", "quiche", "quicgo"]
-    assert stacks("http", "--stack", "all") == ["tcp", "quicgo", "chromium"]
+    assert stacks("http", "--stack", "all") == ["tcp", "quicgo", "curl", "chromium", "firefox"]
     assert stacks("connect", "--stack", "all") == ["quinn", "quinn-0rtt", "tcp"]
 
 

@@ -72,6 +72,8 @@ class App:
     programs: tuple[str, ...]
     # Of others, from the system's packages.
     tools: tuple[str, ...] = ()
+    # Of others, from a package registry.
+    libraries: tuple[Path, ...] = ()
     bytes: int | None = None
     # How long it takes whatever the link, if that is known.
     seconds: float = 0.0
