@@ -13,9 +13,10 @@ from pathlib import Path
 import bed
 from bed import bars, options, report, sections, series
 from bed.rows import Row, rows
-from bed.setups import Lab, Setup
+from bed.setups import Lab
 from testbed import program
 from testbed.measure import result
+from testbed.world.process import ExperimentError
 
 _OUT = bed.ROOT / "out/wifi"
 # Of all rows in the ordinary guest; what is less or another goes to _OUT.
@@ -27,13 +28,12 @@ _TITLE = "# What the radio knows, against what can be inferred"
 def main() -> int:
     default = Lab()
     parser = argparse.ArgumentParser(prog="radio.py", description=__doc__)
-    groups = list(dict.fromkeys(row.group for row in rows()))
     parser.add_argument(
         "--rows",
         action="append",
-        choices=groups,
-        metavar="GROUP",
-        help=f"only these; may be repeated: {', '.join(groups)}",
+        metavar="BEGINNING",
+        help="only those whose names begin so, such as 'lossy1 quinn'; may be repeated. There "
+        f"are: {', '.join(row.name for row in rows())}",
     )
     parser.add_argument("--seeds", type=int, default=_SEEDS, help="of the air (default: 8)")
     parser.add_argument("--kernel", choices=options.KERNELS, default=default.kernel)
@@ -50,16 +50,18 @@ def main() -> int:
 
 def _measure(asked: argparse.Namespace) -> int:
     every = rows()
-    chosen = [row for row in every if not asked.rows or row.group in asked.rows]
+    beginnings = tuple(asked.rows or [""])
+    chosen = [row for row in every if row.name.startswith(beginnings)]
+    if not chosen:
+        raise ExperimentError(f"no row begins with {' or '.join(beginnings)}; see radio.py --help")
     made = {**program.made(), "commit": report.commit()}
-    boots = _boots(chosen, asked.seeds, asked.kernel, asked.security)
-    parts = [[setup for _, setups in boot for setup in setups] for boot in boots]
+    # A boot for each row and seed, seed by seed, so that there is a whole table early.
+    boots = [(row, seed) for seed in range(1, asked.seeds + 1) for row in chosen]
+    parts = [row.setups(seed, asked.kernel, asked.security) for row, seed in boots]
     measured = series.carry_out(parts, jobs=asked.jobs, cache=_OUT / "runs")
     found: dict[Row, list[series.Run]] = {row: [] for row in chosen}
-    for boot, runs in zip(boots, measured, strict=True):
-        left = iter(runs)
-        for row, setups in boot:
-            found[row] += [next(left) for _ in setups]
+    for (row, _), runs in zip(boots, measured, strict=True):
+        found[row] += runs
     result.write_json(
         _OUT / "radio.json",
         series.document(
@@ -74,20 +76,6 @@ def _measure(asked: argparse.Namespace) -> int:
     sections.put(results, _text(found, f"{made['date']}, commit {made['commit']}, {guest}; {part}"))
     print(results)
     return 0
-
-
-def _boots(
-    chosen: list[Row], seeds: int, kernel: str, security: str
-) -> list[list[tuple[Row, list[Setup]]]]:
-    """A boot for each group and seed. Seed by seed, so that there is a whole table early."""
-    groups: dict[str, list[Row]] = {}
-    for row in chosen:
-        groups.setdefault(row.group, []).append(row)
-    return [
-        [(row, row.setups(seed, kernel, security)) for row in group]
-        for seed in range(1, seeds + 1)
-        for group in groups.values()
-    ]
 
 
 def _text(found: dict[Row, list[series.Run]], made: str) -> str:

@@ -63,9 +63,10 @@ class Row:
     pemi_options: str = ""
 
     @property
-    def group(self) -> str:
-        """Rows of one group share a boot, and are measured together."""
-        return f"{self.air} {self.stack}{'' if self.bytes else ' call'}"
+    def name(self) -> str:
+        """For people, and to choose it by its beginning."""
+        what = f"{self.bytes / 1e6:g}MB" if self.bytes else "call"
+        return f"{self.air} {self.stack} {what}"
 
     def app(self) -> App:
         """What is done."""
