@@ -17,7 +17,13 @@ HEAD = [
     *("lost", "copies per loss, infer", "radio", "bar", "holds"),
 ]
 _NOTHING = "-"
-_STACKS = {"quinn": "quinn", "quicgo": "quic-go", "s2n": "s2n-quic", "tcp": "TCP"}
+_STACKS = {
+    "quinn": "quinn",
+    "quicgo": "quic-go",
+    "s2n": "s2n-quic",
+    "curl": "libcurl",
+    "tcp": "TCP",
+}
 
 
 @dataclass(frozen=True)

@@ -139,8 +139,14 @@ def _apps(whole: argparse.ArgumentParser) -> None:
     call.add_argument("--kbps", type=float, default=3000)
     for one, names in ((download, STACKS), (call, CALL_STACKS)):
         one.add_argument("--stack", dest="stacks", action="append", choices=(*names, "all"))
-    page = loads.add_parser("http", help="download over HTTP, with curl from nginx over TCP")
+    page = loads.add_parser("http", help="download over HTTP with curl")
     page.add_argument("--bytes", action="append", help="5MB; may be repeated")
+    page.add_argument(
+        "--stack",
+        choices=web.STACKS,
+        default=web.STACKS[0],
+        help="from nginx over TCP, or from quic-go over HTTP/3 (default: %(default)s)",
+    )
     voice = loads.add_parser("media", help="a voice call, of which the client is the sender")
     voice.add_argument("--seconds", type=float, default=20)
     echo = loads.add_parser("echo", help="small packets to the router and back")
@@ -167,7 +173,7 @@ def _loads(options: argparse.Namespace) -> list[App]:
     if options.app == "media":
         return [apps.media(options.seconds, 240, 20)]
     if options.app == "http":
-        return [web.http(size, options.cc, options.bw2) for size in _sizes(options)]
+        return [web.http(size, options.cc, options.bw2, options.stack) for size in _sizes(options)]
     stacks = list(dict.fromkeys(options.stacks or STACKS[:1]))
     if "all" in stacks:
         stacks = list(CALL_STACKS if options.app == "rtc" else STACKS)

@@ -72,8 +72,8 @@ class Row:
         """What is done."""
         if self.bytes is None:
             return apps.rtc(_CALL_S, 30, 3000, None, self.stack)
-        if self.stack == "tcp":
-            return web.http(self.bytes, None, self.wan.mbit)
+        if self.stack in web.STACKS:
+            return web.http(self.bytes, None, self.wan.mbit, self.stack)
         return apps.goodput(self.bytes, None, self.wan.mbit, self.stack)
 
     def setups(self, seed: int, kernel: str, security: str) -> list[Setup]:

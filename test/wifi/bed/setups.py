@@ -10,7 +10,7 @@ from pathlib import Path
 from testbed.loads.apps import PORT, App, Place
 
 from .presets import Preset
-from .web import GuestTcp
+from .web import GuestCurl, GuestTcp
 
 SERVER = f"10.0.2.2:{PORT}"
 # Where a run's files are in the guest.
@@ -93,7 +93,7 @@ class Setup:
         """What the guest reads for this run, of which the files have this name."""
         place = self.place(_LOGS / name)
         lossless = self.assist == "lossless"
-        if isinstance(self.app, (Measurement, GuestTcp)):
+        if isinstance(self.app, (Measurement, GuestTcp, GuestCurl)):
             before = self.app.before(place)
         else:
             before = [" ".join(["server", *self.app.server(place)])]

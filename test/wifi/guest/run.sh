@@ -72,14 +72,18 @@ server() {
 	until_true grep -q listening "$logs/server.out"
 }
 
-# web_files BYTES CONGESTION-CONTROL NGINX-CONF: what a web server needs, beside its logs.
-web_files() {
-	inside srv sysctl -qw "net.ipv4.tcp_congestion_control=$2" &&
-		mkdir "$logs/www" && truncate -s "$1" "$logs/www/file" && echo "$3" >"$logs/nginx.conf" &&
-		printf '[req]\ndistinguished_name=dn\n[dn]\n' >"$logs/openssl.conf" &&
+# certificate: what a server with TLS that makes none itself needs, beside its logs.
+certificate() {
+	printf '[req]\ndistinguished_name=dn\n[dn]\n' >"$logs/openssl.conf" &&
 		openssl req -x509 -config "$logs/openssl.conf" -newkey ec \
 			-pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=pemi-test \
 			-keyout "$logs/key.pem" -out "$logs/certificate.pem" 2>"$logs/openssl.err"
+}
+
+# web_files BYTES CONGESTION-CONTROL NGINX-CONF: what a web server needs besides.
+web_files() {
+	inside srv sysctl -qw "net.ipv4.tcp_congestion_control=$2" &&
+		mkdir "$logs/www" && truncate -s "$1" "$logs/www/file" && echo "$3" >"$logs/nginx.conf"
 }
 
 # listens NAMESPACE PORT: whether a TCP socket waits at this port, in four hexadecimal digits.

@@ -70,10 +70,17 @@ def test_a_script_says_what_the_run_is():
 def test_a_web_server_is_made_where_it_runs():
     (setup,) = plan("--preset", "poor", "--cc", "newreno", "http", "--bytes", "1MB").setups
     script = setup.script("007")
-    assert "web_files 1000000 reno " in script
+    assert "certificate &&\nweb_files 1000000 reno " in script
     assert "listen 10.0.2.2:4433 ssl;" in script
     assert "until_true listens srv 1151" in script
     assert "https://10.0.2.2:4433/file" in script
+
+
+def test_curl_over_http3_has_the_server_of_quicgo():
+    words = ("http", "--bytes", "1MB", "--stack", "curl")
+    script = plan("--preset", "poor", *words).setups[0].script("007")
+    assert "certificate &&\nserver /usr/bin/http-quicgo server --listen 10.0.2.2:4433 " in script
+    assert "--library /usr/lib/wifi/_wrapper.abi3.so --connect 10.0.2.2:4433" in script
 
 
 def test_archives_are_read_as_they_come(tmp_path):

@@ -70,6 +70,7 @@ _APPLICATIONS = [
     _setup("clean", apps.rtc(2, 30, 3000, None, "quicgo")),
     _setup("clean", apps.media(2, 240, 20)),
     _setup("clean", web.http(500_000, None, 10)),
+    _setup("clean", web.http(500_000, None, 10, "curl")),
     # More than this air carries.
     _setup("far", probe(4, _RATE, 8)),
 ]
@@ -139,10 +140,11 @@ def test_the_same_plan_gives_the_same_goodput(boots):
 
 
 def test_every_application_runs(boots):
-    download, other_download, call, other_call, voice, tcp, _ = boots[2]
+    download, other_download, call, other_call, voice, tcp, curl, _ = boots[2]
     assert download["metrics"]["complete"] and other_download["metrics"]["complete"]
     # The kernel's own TCP: what it cannot do here nobody could.
     assert tcp["metrics"]["complete"]
+    assert curl["metrics"]["protocol"] == "h3"
     assert [run["metrics"]["frames_lost"] for run in (call, other_call)] == [0, 0]
     assert voice["metrics"]["missing"] == 0
 

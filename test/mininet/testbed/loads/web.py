@@ -115,13 +115,14 @@ class Quicgo(Http):
     def server(self, place: Place) -> list[str]:
         certificate, key = make_certificate(place.logs)
         files = ("--certificate", str(certificate), "--key", str(key))
-        return [*self._role(place, "server", "--listen"), *files, "--cc", self.cc]
+        return [*self.role(place, "server", "--listen"), *files, "--cc", self.cc]
 
     def client(self, place: Place) -> list[str]:
         limits = ("--bytes", str(self.bytes), "--timeout", f"{self.patience_s:.0f}")
-        return [*self._role(place, "client", "--connect"), *limits, "--json", str(place.result)]
+        return [*self.role(place, "client", "--connect"), *limits, "--json", str(place.result)]
 
-    def _role(self, place: Place, role: str, option: str) -> list[str]:
+    def role(self, place: Place, role: str, option: str) -> list[str]:
+        """The program as one of its two sides."""
         program = str(place.programs / _QUICGO)
         return [program, role, option, place.address, "--rt", str(place.rt)]
 
@@ -131,9 +132,10 @@ class Curl(Quicgo):
     """quic-go's server with curl's library, which speaks QUIC by ngtcp2."""
 
     def client(self, place: Place) -> list[str]:
-        return real_time(place.rt, ["/usr/bin/python3", str(_CURL), *self._asks(place)])
+        return real_time(place.rt, ["/usr/bin/python3", str(_CURL), *self.asks(place)])
 
-    def _asks(self, place: Place) -> list[str]:
+    def asks(self, place: Place) -> list[str]:
+        """What the script that calls the library is told."""
         return [
             *("--library", str(self.libraries[0]), "--connect", place.address),
             *("--bytes", str(self.bytes), "--timeout", f"{self.patience_s:.0f}"),
