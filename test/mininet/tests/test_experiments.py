@@ -379,11 +379,13 @@ def test_connections_take_as_many_round_trips_as_they_should(tmp_path):
     assert 1 <= trips["quinn-0rtt"] < 2 <= trips["quinn"] < 3 <= trips["tcp"] < 4
 
 
-@pytest.mark.parametrize("browser", ["chromium", "firefox"])
-def test_a_browser_leaves_nothing_behind(browser, tmp_path):
+@pytest.mark.parametrize(
+    ("browser", "program"), [("chromium", "/chromium"), ("firefox", "firefox-esr")]
+)
+def test_a_browser_leaves_nothing_behind(browser, program, tmp_path):
     arguments = ["http", "--bytes", "50MB", "--stack", browser]
     invocation = Invocation(tmp_path, *TRAIN, *arguments)
-    invocation.wait_for(f"/{browser}")
+    invocation.wait_for(program)
     invocation.process.kill()
     invocation.finish(timeout_s=20)
     expect_nothing_left(invocation)
