@@ -23,8 +23,9 @@ WIFI := test/wifi
 QUICGO := test/apps/quicgo
 GO := $(QUICGO)/go.sh
 # Not among the default members, because BoringSSL and AWS-LC take minutes; always the release
-# profile, so that they take them once.
-OTHER_STACKS := --release $(TESTBED) -p pemi-apps-quiche -p pemi-apps-s2n
+# profile and one by one, so that they take them once: together their crates have other features.
+QUICHE := --release $(TESTBED) -p pemi-apps-quiche
+S2N := --release $(TESTBED) -p pemi-apps-s2n
 SIM := test/target/release/sim
 PORTABLE := package/portable
 
@@ -51,7 +52,8 @@ setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI te
 	@test/package/realtools.sh
 
 build: build-core ## build the daemon and all of the testbed's programs
-	cargo build $(OTHER_STACKS)
+	cargo build $(QUICHE)
+	cargo build $(S2N)
 	$(GO) build -o ../../target/release/ ./cmd/...
 
 build-core: setup ## the daemon, the links and quinn: what the demo needs, without BoringSSL
@@ -72,7 +74,8 @@ test: test-sim test-rust test-python test-experiments ## all tests (as root: exp
 test-rust: setup ## unit and property tests of both Cargo workspaces, and of the Go programs
 	cargo test --workspace
 	cargo test $(TESTBED)
-	cargo test $(OTHER_STACKS)
+	cargo test $(QUICHE)
+	cargo test $(S2N)
 	$(GO) test ./...
 
 test-python: setup ## unit tests of the testbed's Python code
@@ -110,7 +113,7 @@ test-qemu: setup ## routers in QEMU with the package, two minutes each (ARCH=all
 
 # What the guest runs of ours.
 WIFI_PROGRAMS = cargo build --release && cargo build --release $(TESTBED) -p pemi-apps -p pemi-wifi && \
-	cargo build --release $(TESTBED) -p pemi-apps-s2n && $(GO) build -o ../../target/release/ ./cmd/...
+	cargo build $(S2N) && $(GO) build -o ../../target/release/ ./cmd/...
 
 test-wifi: setup ## the kernel's own 802.11 stack in a guest of virtual time, four minutes
 	@$(WIFI)/setup.sh
@@ -136,7 +139,8 @@ lint: setup deny ## formatting and static checks of everything
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo clippy --all-targets $(TESTBED) -- -D warnings
 	cargo fmt --all --check --manifest-path test/fuzz/fuzz/Cargo.toml
-	cargo clippy --all-targets $(OTHER_STACKS) -- -D warnings
+	cargo clippy --all-targets $(QUICHE) -- -D warnings
+	cargo clippy --all-targets $(S2N) -- -D warnings
 	$(GO) vet ./...
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(QUICGO)); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(RUFF) check test package
