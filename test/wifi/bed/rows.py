@@ -107,7 +107,9 @@ def rows() -> list[Row]:
     """All of them, in the order of the table."""
     sizes = (1 * _MB, 3 * _MB, 10 * _MB)
     one_percent = [
-        Row("lossy1", stack, size, _EXACT) for stack in ("quinn", "quicgo", "s2n") for size in sizes
+        Row("lossy1", stack, size, _EXACT)
+        for stack in ("quinn", "quicgo", "s2n", "curl")
+        for size in sizes
     ]
     tcp = [Row("lossy1", "tcp", size, _TCP, pemi_options=_ALL) for size in sizes]
     more = [
