@@ -71,7 +71,8 @@ def _measure(asked: argparse.Namespace) -> int:
     ordinary = (asked.kernel, asked.security) == (Lab().kernel, Lab().security)
     whole = ordinary and len(chosen) == len(every)
     results = asked.results or (_RESULTS if whole else _OUT / "RADIO.md")
-    part = f"{len(chosen)} of {len(every)} rows, seeds 1 to {asked.seeds} of the air"
+    seeds = f"seeds 1 to {asked.seeds}" if asked.seeds > 1 else "one seed, which is little,"
+    part = f"{len(chosen)} of {len(every)} rows, {seeds} of the air"
     guest = f"Debian's Linux {asked.kernel}, {asked.security}"
     sections.put(results, _text(found, f"{made['date']}, commit {made['commit']}, {guest}; {part}"))
     print(results)
