@@ -22,16 +22,17 @@ MININET := test/mininet
 WIFI := test/wifi
 QUICGO := test/apps/quicgo
 GO := $(QUICGO)/go.sh
-# Not among the default members, because BoringSSL takes minutes; always the release
-# profile, so that it takes them once.
+# Not among the default members, because BoringSSL and AWS-LC take minutes; always the release
+# profile and one by one, so that they take them once: together their crates have other features.
 QUICHE := --release $(TESTBED) -p pemi-apps-quiche
+S2N := --release $(TESTBED) -p pemi-apps-s2n
 SIM := test/target/release/sim
 PORTABLE := package/portable
 
 .PHONY: help setup setup-all build build-core clean \
 	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
-	demo figure experiment experiments wifi sim sim-ablation bench \
+	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
 
 ##@ Build
@@ -52,6 +53,7 @@ setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI te
 
 build: build-core ## build the daemon and all of the testbed's programs
 	cargo build $(QUICHE)
+	cargo build $(S2N)
 	$(GO) build -o ../../target/release/ ./cmd/...
 
 build-core: setup ## the daemon, the links and quinn: what the demo needs, without BoringSSL
@@ -73,6 +75,7 @@ test-rust: setup ## unit and property tests of both Cargo workspaces, and of the
 	cargo test --workspace
 	cargo test $(TESTBED)
 	cargo test $(QUICHE)
+	cargo test $(S2N)
 	$(GO) test ./...
 
 test-python: setup ## unit tests of the testbed's Python code
@@ -108,7 +111,7 @@ test-qemu: setup ## routers in QEMU with the package, two minutes each (ARCH=all
 
 # What the guest runs of ours.
 WIFI_PROGRAMS = cargo build --release && cargo build --release $(TESTBED) -p pemi-apps -p pemi-wifi && \
-	$(GO) build -o ../../target/release/ ./cmd/...
+	cargo build $(S2N) && $(GO) build -o ../../target/release/ ./cmd/...
 
 test-wifi: setup ## the kernel's own 802.11 stack in a guest of virtual time, four minutes
 	@$(WIFI)/setup.sh
@@ -135,6 +138,7 @@ lint: setup deny ## formatting and static checks of everything
 	cargo clippy --all-targets $(TESTBED) -- -D warnings
 	cargo fmt --all --check --manifest-path test/fuzz/fuzz/Cargo.toml
 	cargo clippy --all-targets $(QUICHE) -- -D warnings
+	cargo clippy --all-targets $(S2N) -- -D warnings
 	$(GO) vet ./...
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(QUICGO)); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(RUFF) check test package
@@ -179,6 +183,11 @@ wifi: setup ## every preset of a real 802.11 stack: out/wifi/index.html (QUICK=1
 	$(WIFI_PROGRAMS)
 	$(PYTHON) $(WIFI)/study.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(KERNEL),--kernel $(KERNEL)) $(if $(SECURITY),--security $(SECURITY))
+
+wifi-radio: setup ## what the radio knows against what is inferred, with bars: test/wifi/RESULTS.md (SEEDS=8, ROWS='lossy1 quinn'); goes on where it was
+	@$(WIFI)/setup.sh
+	$(WIFI_PROGRAMS)
+	$(PYTHON) $(WIFI)/radio.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ROWS),--rows '$(ROWS)')
 
 sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=100)
 	cargo build --release $(TESTBED) -p pemi-sim

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # build.sh ARCHITECTURE: builds the daemon as one static file,
-# target/portable/TRIPLE/pemi, and prints that name.
+# target/portable/TRIPLE/pemi, and prints that name. With REPLAY=1 it has the command
+# replay, which is for another machine than a router with 8 MB of flash.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=package/portable/targets.sh
@@ -13,6 +14,9 @@ package/portable/libraries.sh "$1" >&2
 # starts it again. With words it would be 41 KB more.
 [[ $1 != mips* ]] || rustflags+=" -Zunstable-options -Cpanic=immediate-abort"
 
+features=(--no-default-features)
+[ "${REPLAY:-}" != 1 ] || features=()
+
 work=target/portable
 # A relative path, and paths trimmed by the compiler: what is built must not depend
 # on the folder in which it is.
@@ -20,6 +24,7 @@ RUSTFLAGS="$rustflags -Lnative=$work/lib/$triple" \
   CARGO_PROFILE_OPENWRT_TRIM_PATHS=all \
   PATH="$PWD/.venv/bin:$PATH" \
   cargo "+$nightly" zigbuild --quiet --locked --package pemi --profile openwrt \
+  "${features[@]}" \
   --target "$triple" --target-dir "$work" -Z trim-paths \
   -Z build-std=std,panic_abort -Z build-std-features=optimize_for_size >&2
 

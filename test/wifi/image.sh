@@ -20,18 +20,24 @@ case ${1:-} in
 esac
 out=$root/out/wifi/$1
 
-packages=(busybox-static iproute2 nftables iw hostapd wpasupplicant util-linux nginx curl openssl)
+packages=(
+  busybox-static iproute2 nftables iw hostapd wpasupplicant util-linux nginx curl openssl
+  python3-minimal libpython3.11-stdlib
+)
 programs=(
   bin/busybox bin/ip sbin/tc usr/sbin/nft sbin/iw
   usr/bin/chrt usr/sbin/hostapd usr/sbin/hostapd_cli sbin/wpa_supplicant sbin/wpa_cli
-  usr/sbin/nginx usr/bin/curl usr/bin/openssl
+  usr/sbin/nginx usr/bin/curl usr/bin/openssl usr/bin/python3.11
 )
+# Of Python's own modules what calling a library needs.
+python=usr/lib/python3.11
+python_modules=(ctypes json lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so)
 # With what they need. Ciphers and the like the kernel asks for by itself, through modprobe.
 modules=(
   mac80211_hwsim veth bridge
   sch_netem sch_fq_codel
   nf_tables nft_ct nft_queue nfnetlink_queue nft_limit nft_log
-  nft_reject_inet nft_fib_inet nft_meta_bridge
+  nft_reject_inet nft_fib_inet nft_meta_bridge nft_flow_offload nf_flow_table_inet
   ccm ctr cmac gcm aes_generic ghash_generic
 )
 # Of this tree. Which programs make traffic is for run.py to say; all are small once stripped.
@@ -40,7 +46,11 @@ built=(
   test/target/release/medium test/target/release/stream
   test/target/release/goodput test/target/release/rtc test/target/release/media
   test/target/release/goodput-quicgo test/target/release/rtc-quicgo
+  test/target/release/goodput-s2n test/target/release/http-quicgo
 )
+# HTTP/3 with curl: the script that calls its library, and the library if make setup found one.
+curl=test/mininet/testbed/loads/curl.py
+libcurl=$(compgen -G "$root/.venv/lib/python3*/site-packages/curl_cffi/_wrapper.abi3.so" | head -n 1 || true)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -90,6 +100,15 @@ make_base() {
   done
   for file in "${programs[@]}"; do
     take "$image" "$unpacked/$file" "$file"
+  done
+  (cd "$unpacked" && dpkg-deb --fsys-tarfile \
+    "$root/out/cache/apt/amd64/archives"/libpython3.11-minimal_*.deb | tar -x -C "$image" "./$python")
+  for file in "${python_modules[@]}"; do
+    if [ -d "$unpacked/$python/$file" ]; then
+      cp -r "$unpacked/$python/$file" "$image/$python/"
+    else
+      take "$image" "$unpacked/$python/$file" "$python/$file"
+    fi
   done
 
   image_package=$(DEBIAN_SUITE=$suite "$debian" apt amd64 apt-cache depends linux-image-amd64 |
@@ -155,6 +174,11 @@ make_programs() {
     take "$image" "$root/$file" "usr/bin/$(basename "$file")"
     strip "$image/usr/bin/$(basename "$file")"
   done
+  install -D -m 644 "$root/$curl" "$image/usr/lib/wifi/curl.py"
+  if [ -n "$libcurl" ]; then
+    take "$image" "$libcurl" "usr/lib/wifi/$(basename "$libcurl")"
+    strip "$image/usr/lib/wifi/$(basename "$libcurl")"
+  fi
   # As the package installs them.
   mkdir -p "$image/usr/sbin"
   mv "$image/usr/bin/pemi" "$image/usr/sbin/pemi"
@@ -176,7 +200,7 @@ if stale "$out/base.cpio" "$key"; then
   make_base
   printf '%s' "$key" >"$out/base.cpio.of"
 fi
-key=$(cd "$root" && { cat "$here/image.sh" "${built[@]}"; find files -type f | sort | xargs cat; } | sha256sum)
+key=$(cd "$root" && { cat "$here/image.sh" "${built[@]}" "$curl" ${libcurl:+"$libcurl"}; find files -type f | sort | xargs cat; } | sha256sum)
 if stale "$out/programs.cpio" "$key"; then
   make_programs
   printf '%s' "$key" >"$out/programs.cpio.of"

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All presets, off, with PEMI and with nothing lost: out/wifi/result.json, a page, and the
-tables of RESULTS.md."""
+tables of its part of RESULTS.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import bed
-from bed import options, presets, report, series, web
+from bed import options, presets, report, sections, series, web
 from bed.setups import Lab, Setup
 from testbed import program
 from testbed.loads import apps
@@ -65,7 +65,7 @@ def _study(asked: argparse.Namespace) -> int:
     ordinary = guest == {"kernel": Lab().kernel, "security": Lab().security}
     whole = ordinary and len(chosen) == len(known) and not asked.quick
     tables = asked.results or (_RESULTS if whole else _OUT / "RESULTS.md")
-    result.write_text(tables, report.markdown(runs, chosen, made))
+    sections.put(tables, report.markdown(runs, chosen, made))
     result.write_text(_OUT / "index.html", report.page(runs, chosen, made))
     print(f"{tables} and {_OUT / 'index.html'}")
     return 0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What goes in and what comes out.
 
+use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use crate::time::{MS, Nanos, SEC, Time};
@@ -32,6 +33,70 @@ pub enum Fate {
     Arrived,
     /// The client has not, after all attempts.
     Lost,
+}
+
+/// What an access point has counted of the packets to a client between two looks at its station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Radio {
+    /// The look before.
+    pub from: Time,
+    /// This one.
+    pub to: Time,
+    /// Packets that left the radio, also those that were lost.
+    pub sent: u32,
+    /// Packets lost after all attempts.
+    pub lost: u32,
+    /// What `lost` is good for.
+    pub lost_is: Count,
+    /// Packets in the client's own queue at the end.
+    pub queued: u32,
+    /// Packets that this queue dropped.
+    pub queue_drops: u32,
+}
+
+/// What a number of losses is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// So many were lost.
+    Exact,
+    /// Not more than this.
+    AtMost,
+    /// Nobody knows.
+    Nothing,
+}
+
+/// What became of a client's station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Station {
+    /// It is with an access point of this router.
+    Joined,
+    /// It is no longer with one, or never was.
+    Gone,
+    /// It is with another access point than before, or with the same one anew: what was under
+    /// way may be lost without having been counted.
+    Moved,
+}
+
+/// What tells of losses on the way to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Knowledge {
+    /// The client's replies alone.
+    Replies,
+    /// They, and the access point's counters.
+    Counts,
+    /// The access point, packet by packet.
+    Reports,
+}
+
+impl Knowledge {
+    /// The name used on ubus and in LuCI.
+    pub fn name(self) -> &'static str {
+        match self {
+            Knowledge::Replies => "replies",
+            Knowledge::Counts => "counts",
+            Knowledge::Reports => "reports",
+        }
+    }
 }
 
 /// What to do with the packet just shown to the engine.
@@ -78,6 +143,13 @@ pub enum Action<'a> {
     /// Measure the round trip to this client with an echo request and report
     /// it with [`Engine::on_probe_reply`](crate::Engine::on_probe_reply).
     Probe {
+        /// The client's address.
+        client: IpAddr,
+    },
+    /// Have the access point of this client asked more often, for the next two seconds, and tell
+    /// with [`Engine::on_radio`](crate::Engine::on_radio) what it has counted; only with
+    /// [`Config::counts`].
+    Watch {
         /// The client's address.
         client: IpAddr,
     },
@@ -189,6 +261,12 @@ pub struct Config {
     /// ([`Action::Send`]). What is reported lost is then sent again, and nothing is inferred of
     /// clients of which reports come. Not together with [`Config::both_directions`].
     pub reports: bool,
+    /// Whose losses are repaired.
+    pub protocols: Protocols,
+    /// Whether that is done only for clients whose access point counts each loss as well.
+    pub reports_counted: bool,
+    /// Whether the caller can tell what access points count ([`Action::Watch`]).
+    pub counts: bool,
     /// Whether losses beyond the router, from the clients to the servers, are
     /// repaired as well. Heeded by [`Engines`](crate::Engines) only; what the two
     /// of them do with the other settings is told there.
@@ -201,7 +279,28 @@ pub struct Config {
     pub tunables: Tunables,
 }
 
+/// Whose losses are repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protocols {
+    /// Those of QUIC, whichever port it uses.
+    Quic,
+    /// Those of TCP and of everything over UDP as well, but only where they are reported
+    /// ([`Config::reports`]).
+    All {
+        /// Ports of servers whose UDP may be QUIC also if its first packet did not show that.
+        quic: Vec<u16>,
+    },
+}
+
 impl Config {
+    /// The ports of QUIC, if other flows are repaired as well.
+    pub(crate) fn others(&self) -> Option<&[u16]> {
+        match &self.protocols {
+            Protocols::All { quic } if self.reports => Some(quic),
+            Protocols::All { .. } | Protocols::Quic => None,
+        }
+    }
+
     /// The constants of the rules, which a sweep may have changed.
     #[cfg(feature = "sweep")]
     pub(crate) fn tunables(&self) -> Tunables {
@@ -240,6 +339,9 @@ impl Default for Config {
             hold_cap: 100 * MS,
             events: false,
             reports: false,
+            protocols: Protocols::Quic,
+            reports_counted: false,
+            counts: false,
             both_directions: false,
             #[cfg(feature = "ablation")]
             without: Default::default(),
@@ -272,6 +374,8 @@ pub struct FlowInfo {
     pub resent: u64,
     /// What the engine makes of it.
     pub state: FlowState,
+    /// What tells of its losses.
+    pub knowledge: Knowledge,
 }
 
 /// What the engine makes of a flow.

@@ -7,5 +7,6 @@ pub mod bench;
 pub mod check;
 pub mod cli;
 pub mod options;
+#[cfg(feature = "replay")]
 pub mod replay;
 pub mod show;

@@ -3,6 +3,7 @@
 
 pub(crate) mod clients;
 pub mod control;
+pub(crate) mod gates;
 pub(crate) mod helped;
 pub mod history;
 pub(crate) mod names;
@@ -12,4 +13,5 @@ pub mod run;
 pub(crate) mod serve;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod teller;
 pub mod ubus;

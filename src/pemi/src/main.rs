@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pemi::command::cli::{self, Command, Question, RulesFor, Sockets};
-use pemi::command::{ask, bench, check, options, replay, show};
+#[cfg(feature = "replay")]
+use pemi::command::replay;
+use pemi::command::{ask, bench, check, options, show};
 use pemi::config;
 use pemi::daemon::run;
 use pemi::firewall::rules;
@@ -18,6 +20,7 @@ fn main() -> ExitCode {
         Ok(Command::Check(options)) => check::run(&options),
         Ok(Command::Rules(file, whom)) => print_rules(&file, whom),
         Ok(Command::Bench(queue, seconds)) => bench::run(queue, seconds),
+        #[cfg(feature = "replay")]
         Ok(Command::Replay(options)) => replay::run(&options, &mut std::io::stdout()),
         Ok(Command::Options(as_json)) => {
             print(&if as_json { format!("{}\n", options::json()) } else { options::text() });

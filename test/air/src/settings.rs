@@ -11,6 +11,8 @@ use crate::errors::Errors;
 
 /// The presets, each with its source.
 const PRESETS: &str = include_str!("../presets.toml");
+/// Airs that lose a chosen share, which stand for no radio.
+const LOSSY: &str = include_str!("../lossy.toml");
 
 /// What a preset is made of.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -172,9 +174,10 @@ impl Default for Neighbour {
 }
 
 impl Settings {
-    /// The preset of a name; the error tells which there are.
+    /// The preset of a name, or what loses a chosen share; the error tells which there are.
     pub fn preset(name: &str) -> Result<Settings, String> {
         let mut presets = Settings::presets();
+        presets.append(&mut Settings::lossy());
         presets.remove(name).ok_or_else(|| {
             let names: Vec<String> = presets.into_keys().collect();
             format!("'{name}' is none of {}", names.join(", "))
@@ -184,6 +187,11 @@ impl Settings {
     /// All presets by their names.
     pub fn presets() -> BTreeMap<String, Settings> {
         toml::from_str(PRESETS).expect("tested: the file in this crate is valid")
+    }
+
+    /// Airs that lose a chosen share of the packets, by their names.
+    pub fn lossy() -> BTreeMap<String, Settings> {
+        toml::from_str(LOSSY).expect("tested: the file in this crate is valid")
     }
 
     /// The same air on which every frame is tried until it arrives: what the losses
@@ -232,6 +240,19 @@ mod tests {
         }
         let error = Settings::preset("perfect").unwrap_err();
         assert!(error.contains("poor-no-bar"), "{error}");
+    }
+
+    #[test]
+    fn a_lossy_air_loses_what_its_name_says() {
+        for (name, settings) in Settings::lossy() {
+            let settings = settings.checked().unwrap();
+            let percent = 100.0 * settings.link.errors.good.powi(settings.radio.attempts as i32);
+            let (kind, rate) = name.split_once('-').unwrap_or((&name, "65"));
+            let promised: f64 = kind.strip_prefix("lossy").map_or(0.0, |it| it.parse().unwrap());
+            assert!((percent - promised).abs() < 0.06, "{name}: {percent}");
+            assert_eq!(settings.link.rate_mbit(), rate.parse().unwrap());
+            assert_eq!(Settings::preset(&name).unwrap().about, settings.about);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 mod model;
 mod packets;
 
-use pemi_engine::{Config, Direction, MS, Nanos, SEC, US};
+use pemi_engine::{Config, Direction, MS, Nanos, Protocols, SEC, US};
 
 use crate::input::Input;
 use model::Model;
@@ -61,6 +61,13 @@ fn config(flags: u8, more: u8) -> Config {
         idle_timeout: IDLE[choose(2)],
         cache_bytes: CACHE[choose(4)],
         reports: more & 64 != 0,
+        protocols: match more & 128 {
+            0 => Protocols::Quic,
+            // The same packets, and none of them is taken for QUIC.
+            _ => Protocols::All { quic: Vec::new() },
+        },
+        counts: flags & 32 != 0,
+        reports_counted: more & 64 != 0 && flags & 8 != 0,
         ..config
     }
 }
@@ -212,6 +219,7 @@ impl Steps {
             3 => self.model.look(),
             4 => self.model.time_is(u64::from(input.u16()) << (how >> 3 & 31) << 17),
             5 => self.model.fetch(usize::from(how >> 3)),
+            6 if how & 8 != 0 => self.model.station(flow.client, how >> 4),
             6 => self.model.timeout(),
             _ if how & 8 == 0 => self.spin ^= flow.bit(),
             _ => self.model.pass(1 << (20 + (how >> 4))),
@@ -237,7 +245,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
             let mut reported = seed.clone();
             reported[1] = 64;
             reported.extend((0..8).flat_map(|n| [0x07, n << 5 | 3 << 3 | 3]));
-            seeds.push(reported);
+            let mut other = reported.clone();
+            other[1] |= 128;
+            seeds.extend([reported, other]);
             seeds.push(seed);
         }
     }

@@ -208,7 +208,7 @@ def _loads(whole: argparse.ArgumentParser) -> None:
     dial.add_argument("--count", type=_positive, default=20, help="how many (default: %(default)s)")
     _stacks(dial, apps.CONNECT_STACKS)
     _stacks(download, tuple(apps.STACKS))
-    _stacks(call, tuple(apps.STACKS))
+    _stacks(call, apps.CALL_STACKS)
     _stacks(page, web.STACKS)
     for load in (download, up, call, page, voice, dial):
         # Also accepted after the application, where one looks for it.

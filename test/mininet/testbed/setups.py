@@ -72,6 +72,9 @@ class Setup:
         for tool in (tool for app in (self.app, *self.beside) for tool in app.tools):
             if shutil.which(tool) is None:
                 raise NotReady(f"{tool} is not there; `make setup` installs it")
+        for path in (path for app in (self.app, *self.beside) for path in app.libraries):
+            if not path.is_file():
+                raise NotReady(f"{path} is not there; `make setup` installs it")
         for path in self.needed():
             if not path.is_file():
                 raise NotReady(f"{path} is not there; build it with `make build`")

@@ -114,14 +114,15 @@ def stacks(*line):
 def test_stacks_in_turn():
     assert stacks("goodput") == ["quinn"]
     assert stacks("rtc", "--stack", "quicgo", "--stack", "quiche") == ["quicgo", "quiche"]
-    assert stacks("goodput", "--stack", "all") == ["quinn", "quiche", "quicgo"]
-    assert stacks("http", "--stack", "all") == ["tcp", "quicgo", "chromium"]
+    assert stacks("goodput", "--stack", "all") == ["quinn", "quiche", "quicgo", "s2n"]
+    assert stacks("rtc", "--stack", "all") == ["quinn", "quiche", "quicgo"]
+    assert stacks("http", "--stack", "all") == ["tcp", "quicgo", "curl", "chromium", "firefox"]
     assert stacks("connect", "--stack", "all") == ["quinn", "quinn-0rtt", "tcp"]
 
 
 def test_each_stack_has_a_controller_of_its_own_by_default():
     plan = cli.parse(["goodput", "--stack", "all"])
-    assert [setup.app.cc for setup in plan.setups] == ["cubic", "cubic", "newreno"]
+    assert [setup.app.cc for setup in plan.setups] == ["cubic", "cubic", "newreno", "cubic"]
     (setup,) = cli.parse(["--cc", "bbr", "rtc", "--stack", "quiche"]).setups
     assert setup.app.cc == "bbr"
 

@@ -361,7 +361,11 @@ def test_http_with_what_others_wrote(tmp_path):
     arguments = ["--pemi", "http", "--bytes", "500kB", "--stack", "all"]
     runs = experiment(tmp_path, *TRAIN, *arguments)["runs"]
     protocols = [(run["stack"], run["metrics"]["protocol"]) for run in runs]
-    assert protocols == [("tcp", "HTTP/1.1"), ("quicgo", "HTTP/3.0"), ("chromium", "h3")]
+    assert protocols == [
+        ("tcp", "HTTP/1.1"),
+        ("quicgo", "HTTP/3.0"),
+        *[(stack, "h3") for stack in ("curl", "chromium", "firefox")],
+    ]
     for run in runs:
         assert run["metrics"]["fct_s"] > run["metrics"]["handshake_s"] >= 0.052
         # More than the bytes went over the link: nothing came from elsewhere.
@@ -375,10 +379,13 @@ def test_connections_take_as_many_round_trips_as_they_should(tmp_path):
     assert 1 <= trips["quinn-0rtt"] < 2 <= trips["quinn"] < 3 <= trips["tcp"] < 4
 
 
-def test_a_browser_leaves_nothing_behind(tmp_path):
-    arguments = ["http", "--bytes", "50MB", "--stack", "chromium"]
+@pytest.mark.parametrize(
+    ("browser", "program"), [("chromium", "/chromium"), ("firefox", "firefox-esr")]
+)
+def test_a_browser_leaves_nothing_behind(browser, program, tmp_path):
+    arguments = ["http", "--bytes", "50MB", "--stack", browser]
     invocation = Invocation(tmp_path, *TRAIN, *arguments)
-    invocation.wait_for("/chromium")
+    invocation.wait_for(program)
     invocation.process.kill()
     invocation.finish(timeout_s=20)
     expect_nothing_left(invocation)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from testbed.assists.off import Off
-from testbed.loads import apps, browser, web
+from testbed.loads import apps, chromium, firefox, page, web
 from testbed.loads.apps import Place
 from testbed.setups import Setup
 from testbed.world.process import ExperimentError, NotReady
@@ -26,24 +26,24 @@ def place(tmp_path):
 
 def test_both_accounts_of_a_download_come_to_the_same():
     curl = web.curl_metrics(CURL, 1_000_000)
-    chromium = browser.metrics(BROWSER, 1_000_000)
+    measured = page.metrics(BROWSER, "chromium", 1_000_000)
     assert (curl["fct_s"], curl["goodput_mbps"]) == (2, 4)
-    assert (chromium["fct_s"], chromium["goodput_mbps"]) == (2, 4)
-    assert (curl["handshake_s"], chromium["handshake_s"]) == (0.15, 0.06)
-    assert (curl["protocol"], chromium["protocol"]) == ("HTTP/1.1", "h3")
+    assert (measured["fct_s"], measured["goodput_mbps"]) == (2, 4)
+    assert (curl["handshake_s"], measured["handshake_s"]) == (0.15, 0.06)
+    assert (curl["protocol"], measured["protocol"]) == ("HTTP/1.1", "h3")
 
 
 def test_missing_bytes_are_an_error():
     with pytest.raises(ExperimentError, match="999999 of 1000000"):
         web.curl_metrics({**CURL, "size_download": 999_999}, 1_000_000)
-    with pytest.raises(browser.BrowserError, match="999999 of 1000000"):
-        browser.metrics({**BROWSER, "bytes": 999_999}, 1_000_000)
+    with pytest.raises(page.BrowserError, match="999999 of 1000000"):
+        page.metrics({**BROWSER, "bytes": 999_999}, "chromium", 1_000_000)
 
 
 @pytest.mark.parametrize("protocol", ["h2", "http/1.1", ""])
 def test_anything_but_http3_is_an_error(protocol):
-    with pytest.raises(browser.BrowserError, match="not by h3"):
-        browser.metrics({**BROWSER, "protocol": protocol}, 1_000_000)
+    with pytest.raises(page.BrowserError, match="not by h3"):
+        page.metrics({**BROWSER, "protocol": protocol}, "chromium", 1_000_000)
 
 
 def test_the_controller_of_tcp_must_be_the_kernels(tmp_path, monkeypatch):
@@ -93,9 +93,31 @@ def test_chromium_knows_the_server_by_its_key(place):
 
 def test_chromium_looks_for_no_other_server(tmp_path):
     for address, host in (("10.0.2.2:4433", "10.0.2.2"), ("[fd00::2]:4433", "[fd00::2]")):
-        options = browser.options(address, "hash", tmp_path)
+        options = chromium.options(address, "hash", tmp_path)
         assert f"--host-resolver-rules=MAP pemi-test {host}, MAP * ~NOTFOUND" in options
         assert "--origin-to-force-quic-on=pemi-test:4433" in options
+
+
+def test_firefox_speaks_http3_from_the_first_packet_on():
+    for address, host in (("10.0.2.2:4433", "10.0.2.2"), ("[fd00::2]:4433", "fd00::2")):
+        settings = firefox.preferences(address)
+        assert settings["network.dns.forceResolve"] == host
+        mapping = settings["network.http.http3.alt-svc-mapping-for-testing"]
+        assert mapping == 'pemi-test;h3=":4433"'
+
+
+def test_curl_is_told_its_library(place):
+    line = web.http(5_000_000, None, 10, "curl").client(place)
+    assert line[:3] == ["chrt", "--fifo", "10"]
+    assert line[line.index("--library") + 1].endswith("_wrapper.abi3.so")
+    assert line[line.index("--bytes") + 1] == "5000000"
+
+
+def test_a_library_that_is_not_there_is_told_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(web, "_VENV", tmp_path)
+    setup = Setup(Scenario(), web.http(1, None, 10, "curl"), Off(), 1)
+    with pytest.raises(NotReady, match="is not there; `make setup` installs it"):
+        setup.check()
 
 
 def test_our_own_programs_report_in_a_file(place):

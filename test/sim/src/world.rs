@@ -10,16 +10,15 @@ use linkem::pipe::{Dropped, Packet, Pipe};
 use pemi_engine::{Config, Direction};
 
 use crate::air::{Air, Recorded};
-use crate::client::Client;
-use crate::endpoint::{Datagram, Endpoint};
+use crate::counts::Counts;
+use crate::endpoint::Datagram;
 use crate::host::Host;
+use crate::line::{Line, address, line};
 use crate::links::{self, DOWN, UP};
-use crate::quinn::Quinn;
 use crate::random::Random;
 use crate::reports::Reports;
 use crate::router::{HEADERS, Order, Parcel, Router};
-use crate::scenario::{ClientKind, Flow, LossModel, Scenario, ms};
-use crate::tcp;
+use crate::scenario::{ClientKind, LossModel, Scenario};
 use crate::truth::{Fate, Truth};
 
 /// Ethernet header and, for TCP, what its headers have more than UDP's.
@@ -36,30 +35,6 @@ enum Item {
     Echo(IpAddr, Nanos),
 }
 
-/// One end-to-end flow.
-struct Line {
-    server: Host,
-    client: Host,
-    start: Nanos,
-    helped: bool,
-    tcp: bool,
-    /// The client's number on the Wi-Fi.
-    station: usize,
-    /// Datagrams sent by client and server.
-    numbers: [u32; 2],
-    truth: Truth,
-    /// The same of the WAN on the way up.
-    uplink: Truth,
-    wan_dropped: u64,
-}
-
-impl Line {
-    /// Whether the receiver, whichever it is, has everything.
-    fn is_done(&self) -> bool {
-        self.client.done_at().or(self.server.done_at()).is_some()
-    }
-}
-
 /// A running simulation.
 pub struct World {
     now: Nanos,
@@ -69,6 +44,9 @@ pub struct World {
     wifi: Link<Item>,
     air: Air<Item>,
     reports: Option<Reports>,
+    counts: Option<Counts>,
+    /// How often each client has gone to another access point.
+    moves: Vec<u32>,
     /// The clients by their numbers on the Wi-Fi.
     stations: Vec<Ipv4Addr>,
     recorded: [Option<Recorded>; 2],
@@ -152,15 +130,19 @@ impl World {
             _ => Ok(None),
         };
         config.reports = scenario.wifi.reports.is_some();
+        config.counts = scenario.wifi.counts.is_some();
+        config.reports_counted = config.counts;
         Ok(World {
             now: 0,
             lines,
             router: Router::new(config, seed, clients),
             wan: links::wan(&scenario.wan, path_ms, seed)?,
             wifi: links::wifi(&scenario.wifi, stations.len(), seed)?,
-            stations,
             air: Air::new(&scenario.wifi, seed),
             reports: scenario.wifi.reports.as_ref().map(|reports| Reports::new(reports, seed)),
+            counts: scenario.wifi.counts.as_ref().map(|it| Counts::new(it, stations.len())),
+            moves: vec![0; stations.len()],
+            stations,
             recorded: [
                 recorded(&scenario.wifi.loss_down, 1)?,
                 recorded(&scenario.wifi.loss_up, 2)?,
@@ -217,7 +199,8 @@ impl World {
         let pipes = self.wan.iter().filter_map(Pipe::next_deadline).min();
         let wifi = self.wifi.next_deadline();
         let reports = self.reports.as_ref().and_then(Reports::next);
-        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi, reports];
+        let counts = self.counts.as_ref().map(Counts::next);
+        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi, reports, counts];
         others.into_iter().chain([hosts, pipes]).flatten().min()
     }
 
@@ -227,6 +210,7 @@ impl World {
         self.wifi.advance(now);
         self.settle_dropped();
         self.read_reports();
+        self.read_counts();
         while let Some((_, item)) = self.wan[0].pop_due(now) {
             self.at_router(Direction::Down, item);
         }
@@ -270,10 +254,41 @@ impl World {
         }
     }
 
-    /// The radio knows what became of a packet.
+    /// What the access point has counted, and who has come to it.
+    fn read_counts(&mut self) {
+        let Some(counts) = &mut self.counts else { return };
+        for (radio, client) in counts.look(self.now).into_iter().zip(&self.stations) {
+            self.router.counted((*client).into(), radio);
+        }
+        for (station, client) in self.stations.iter().enumerate() {
+            let moves = self.wifi.moves(station, self.now);
+            if std::mem::replace(&mut self.moves[station], moves) != moves {
+                self.router.moved(self.now, (*client).into());
+            }
+        }
+    }
+
+    /// The radio knows what became of a packet; a station that has gone it has not counted.
     fn settled(&mut self, parcel: &Parcel, arrived: bool) {
+        let station = self.lines[parcel.flow].station;
         if let (Some(reports), Some(ticket)) = (&mut self.reports, parcel.ticket) {
-            reports.settled(self.now, ticket, arrived);
+            reports.settled(self.now, station, ticket, arrived);
+        }
+        if let Some(counts) = &mut self.counts
+            && self.wifi.is_there(station, self.now)
+        {
+            counts.left(self.now, station, arrived);
+        }
+    }
+
+    /// The queue in front of the radio has dropped a packet.
+    fn dropped(&mut self, parcel: &Parcel) {
+        let station = self.lines[parcel.flow].station;
+        if let (Some(reports), Some(ticket)) = (&mut self.reports, parcel.ticket) {
+            reports.dropped(self.now, station, ticket);
+        }
+        if let Some(counts) = &mut self.counts {
+            counts.dropped(self.now, station);
         }
     }
 
@@ -330,6 +345,9 @@ impl World {
         match direction {
             Direction::Down => {
                 let index = line.truth.sent(parcel.number, self.now);
+                if let (Some(reports), Some(ticket)) = (&mut self.reports, parcel.ticket) {
+                    reports.sent(self.now, line.station, ticket);
+                }
                 self.wifi.push(self.now, DOWN, line.station, packet(parcel, line.tcp, index));
             }
             Direction::Up => {
@@ -386,8 +404,9 @@ impl World {
         let Item::Parcel(parcel, index) = item else { return };
         let (fate, moment) = fate(why);
         self.tell(Direction::Down, &parcel, moment);
-        if why == Dropped::Lost {
-            self.settled(&parcel, false);
+        match why {
+            Dropped::Lost => self.settled(&parcel, false),
+            Dropped::Queue => self.dropped(&parcel),
         }
         self.lines[parcel.flow].truth.ended(parcel.number, index, fate);
     }
@@ -432,38 +451,4 @@ fn echo(client: IpAddr, sent: Nanos) -> Packet<Item> {
         lossy: false,
         flow: u32::MAX,
     }
-}
-
-fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
-    let app = flow.app();
-    let start = ms(flow.start_ms);
-    let mut random = Random::new(seed);
-    let (server_seed, client_seed) = (random.next(), random.next());
-    let server: Box<dyn Endpoint> = match flow.client {
-        ClientKind::Tcp => Box::new(tcp::Server::new(app)),
-        _ => Box::new(Quinn::server(epoch, app, flow.cc, server_seed)),
-    };
-    let client: Box<dyn Endpoint> = match flow.client {
-        ClientKind::Tcp => Box::new(tcp::Client::new(app, start)),
-        kind => match Client::new(kind, app, client_seed) {
-            Some(client) => Box::new(client),
-            None => Box::new(Quinn::client(epoch, app, flow.cc, client_seed, start)),
-        },
-    };
-    Line {
-        server: Host::new(server, 0, 0, 0, 0),
-        client: Host::new(client, start, ms(flow.wake_ms), ms(flow.batch_ms), random.next()),
-        start,
-        helped: flow.helped && flow.client != ClientKind::Tcp,
-        tcp: flow.client == ClientKind::Tcp,
-        station: 0,
-        numbers: [0; 2],
-        truth: Truth::default(),
-        uplink: Truth::default(),
-        wan_dropped: 0,
-    }
-}
-
-fn address(client: u8) -> Ipv4Addr {
-    Ipv4Addr::new(192, 168, 1, 100u8.wrapping_add(client))
 }

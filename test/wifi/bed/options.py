@@ -15,11 +15,20 @@ from . import presets, setups, web
 from .setups import Lab, Setup
 
 # Those that the guest has; quiche's are large and nothing here asks for them.
-STACKS = ("quinn", "quicgo")
-ASSISTS = ("off", "pemi", "lossless")
+STACKS = ("quinn", "quicgo", "s2n")
+CALL_STACKS = tuple(name for name in STACKS if name in apps.CALL_STACKS)
+ASSISTS = {
+    "off": "nothing on the router",
+    "pemi": "PEMI on the router, as --pemi-options say",
+    "infer": "PEMI that infers losses",
+    "radio": "PEMI that asks its radio for losses",
+    "lossless": "as off, and nothing fails on the air",
+}
 SECURITIES = ("open", "wpa2")
 # Debian's, and that of its backports.
 KERNELS = ("6.1", "6.12")
+# Of the guest's processor: that of a usual router, or the most that the translator can count.
+MIPS = (500, 1000)
 
 
 @dataclass(frozen=True)
@@ -36,12 +45,13 @@ def parse(arguments: list[str] | None = None) -> Plan:
     """Ends the program with exit code 2 if the command line makes no sense."""
     whole = _parser()
     options = whole.parse_args(arguments)
-    known = presets.read()
+    known = presets.known()
     try:
         loads = _loads(options)
     except (ScenarioError, ValueError) as error:
         whole.error(str(error))
-    names = list(known) if "all" in options.preset else list(dict.fromkeys(options.preset))
+    every = "all" in options.preset
+    names = list(presets.read()) if every else list(dict.fromkeys(options.preset))
     made = [
         Setup(
             lab=lab(known[name], options.kernel, options.security, _wan(options)),
@@ -73,7 +83,7 @@ def lab(preset: presets.Preset, kernel: str, security: str, wan: dict[str, objec
 
 
 def _wan(options: argparse.Namespace) -> dict[str, object]:
-    return {"bw2": options.bw2, "delay2": options.delay2, "queue2": options.queue2}
+    return {name: getattr(options, name) for name in ("bw2", "delay2", "queue2", "mips")}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Runs an application over Linux' own 802.11 stack in a guest whose clock "
         "counts instructions, with PEMI on its access point or without.",
     )
-    names = (*presets.read(), "all")
+    names = (*presets.known(), "all")
     whole.add_argument(
         "--preset", action="append", required=True, choices=names, help="the air; may be repeated"
     )
@@ -92,11 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE.toml",
         help="this air in the lab of the preset: a file in the form of one preset",
     )
-    for name, text in zip(
-        ASSISTS,
-        ("nothing on the router", "PEMI on the router", "as off, and nothing fails on the air"),
-        strict=True,
-    ):
+    for name, text in ASSISTS.items():
         whole.add_argument(
             f"--{name}", dest="assists", action="append_const", const=name, help=text
         )
@@ -110,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         default=default.queue2,
         help="of the WAN, those under way among them (default: %(default)s)",
     )
+    whole.add_argument("--mips", type=int, choices=MIPS, default=default.mips)
     whole.add_argument("--security", choices=SECURITIES, default=default.security)
     whole.add_argument("--kernel", choices=KERNELS, default=default.kernel)
     whole.add_argument("--loss-seed", type=int, default=1, help="first seed of the air")
@@ -130,10 +137,16 @@ def _apps(whole: argparse.ArgumentParser) -> None:
     call.add_argument("--seconds", type=float, default=20)
     call.add_argument("--fps", type=float, default=30)
     call.add_argument("--kbps", type=float, default=3000)
-    for one in (download, call):
-        one.add_argument("--stack", dest="stacks", action="append", choices=(*STACKS, "all"))
-    page = loads.add_parser("http", help="download over HTTP, with curl from nginx over TCP")
+    for one, names in ((download, STACKS), (call, CALL_STACKS)):
+        one.add_argument("--stack", dest="stacks", action="append", choices=(*names, "all"))
+    page = loads.add_parser("http", help="download over HTTP with curl")
     page.add_argument("--bytes", action="append", help="5MB; may be repeated")
+    page.add_argument(
+        "--stack",
+        choices=web.STACKS,
+        default=web.STACKS[0],
+        help="from nginx over TCP, or from quic-go over HTTP/3 (default: %(default)s)",
+    )
     voice = loads.add_parser("media", help="a voice call, of which the client is the sender")
     voice.add_argument("--seconds", type=float, default=20)
     echo = loads.add_parser("echo", help="small packets to the router and back")
@@ -160,9 +173,10 @@ def _loads(options: argparse.Namespace) -> list[App]:
     if options.app == "media":
         return [apps.media(options.seconds, 240, 20)]
     if options.app == "http":
-        return [web.http(size, options.cc, options.bw2) for size in _sizes(options)]
+        return [web.http(size, options.cc, options.bw2, options.stack) for size in _sizes(options)]
     stacks = list(dict.fromkeys(options.stacks or STACKS[:1]))
-    stacks = list(STACKS) if "all" in stacks else stacks
+    if "all" in stacks:
+        stacks = list(CALL_STACKS if options.app == "rtc" else STACKS)
     if options.app == "rtc":
         shape = (options.seconds, options.fps, options.kbps)
         return [apps.rtc(*shape, options.cc, stack) for stack in stacks]

@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import ROOT
 
 _FILE = ROOT / "test/air/presets.toml"
+_LOSSY = ROOT / "test/air/lossy.toml"
+# Of the air unless a preset says otherwise.
+_RATE_MBIT = 65
 # Of a neighbour's packets, UDP payload: with its headers an Ethernet's 1,500 bytes.
 _NEIGHBOUR_BYTES = 1472
 # Where neighbours' packets go; nobody listens.
@@ -50,6 +54,8 @@ class Preset:
     sleeps: bool = False
     roams_every_ms: float | None = None
     neighbours: tuple[Neighbour, ...] = ()
+    # Where nothing fails at this one's rate.
+    lossless: str = "clean"
 
     @property
     def access_points(self) -> int:
@@ -69,13 +75,23 @@ class Preset:
 
 
 def read() -> dict[str, Preset]:
-    """All of them, by their names."""
-    with _FILE.open("rb") as file:
+    """All that stand for a radio, by their names."""
+    return _read(_FILE)
+
+
+def known() -> dict[str, Preset]:
+    """Those, and the airs that lose a chosen share."""
+    return _read(_FILE) | _read(_LOSSY)
+
+
+def _read(path: Path) -> dict[str, Preset]:
+    with path.open("rb") as file:
         sections = tomllib.load(file)
     return {name: _preset(name, section) for name, section in sections.items()}
 
 
 def _preset(name: str, section: dict) -> Preset:
+    rate = section.get("link", {}).get("rate_mbit", _RATE_MBIT)
     return Preset(
         name=name,
         about=section["about"],
@@ -85,4 +101,5 @@ def _preset(name: str, section: dict) -> Preset:
             Neighbour(other["down_mbit"], other["up_mbit"], other["burst"])
             for other in section.get("neighbours", ())
         ),
+        lossless="clean" if rate == _RATE_MBIT else f"clean-{rate:g}",
     )

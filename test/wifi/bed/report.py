@@ -33,7 +33,7 @@ def markdown(runs: list[Run], presets: list[Preset], made: dict[str, object]) ->
         parts += [f"## {title}", ""]
         if words:
             parts += [words, ""]
-        parts += [_row(head), _row(["---"] * len(head)), *map(_row, rows), ""]
+        parts += [row(head), row(["---"] * len(head)), *map(row, rows), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -50,7 +50,8 @@ def _plain(text: str) -> str:
     return text.replace("`", "")
 
 
-def _row(cells: Iterable[str]) -> str:
+def row(cells: Iterable[str]) -> str:
+    """A line of a table."""
     return f"| {' | '.join(cells)} |"
 
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from testbed.loads.apps import PORT, App, Place
 
 from .presets import Preset
-from .web import GuestTcp
+from .web import GuestCurl, GuestTcp
 
 SERVER = f"10.0.2.2:{PORT}"
 # Where a run's files are in the guest.
 _LOGS = Path("/run/logs")
 _PROGRAMS = Path("/usr/bin")
+# What `pemi run` is told where the way of repairing is what differs.
+PEMI = {"pemi": "", "infer": "--repair infer", "radio": "--repair radio"}
 # What an application costs to emulate, against a download or a call with QUIC: voice has few
 # packets, and the kernel sends many of TCP's at once.
 _COSTS = {"media": 0.2, "http": 0.4}
@@ -34,6 +36,8 @@ class Lab:
     bw2: float = 10.0
     delay2: float = 20.0
     queue2: int = 60
+    # Million instructions a second, of all programs together.
+    mips: int = 500
 
     def script(self) -> str:
         """What the guest reads first."""
@@ -52,12 +56,15 @@ class Setup:
     lab: Lab
     preset: Preset
     app: App
-    # `off`, `pemi`, or `lossless`: off, and nothing goes wrong on the air.
+    # `off`, one of PEMI, or `lossless`: off, and nothing goes wrong on the air.
     assist: str
     seed: int
     pemi_options: str = ""
     # In place of the preset's air: the text of a file in the form of one preset.
     air: str | None = None
+    # Lines for the guest, before the client begins and when it is done.
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -89,20 +96,22 @@ class Setup:
         """What the guest reads for this run, of which the files have this name."""
         place = self.place(_LOGS / name)
         lossless = self.assist == "lossless"
-        if isinstance(self.app, (Measurement, GuestTcp)):
+        if isinstance(self.app, (Measurement, GuestTcp, GuestCurl)):
             before = self.app.before(place)
         else:
             before = [" ".join(["server", *self.app.server(place)])]
         if not lossless:
             before += self._around()
+        before += self.before
         air = self.preset.name if self.air is None else f"/plan/air/{name}"
         lines = {
-            "AIR": "clean" if lossless else air,
+            "AIR": self.preset.lossless if lossless else air,
             "SEED": str(self.seed),
-            "ASSIST": "pemi" if self.assist == "pemi" else "off",
-            "PEMI_OPTIONS": self.pemi_options,
+            "ASSIST": "pemi" if self.assist in PEMI else "off",
+            "PEMI_OPTIONS": f"{PEMI.get(self.assist, '')} {self.pemi_options}".strip(),
             "LIMIT_S": f"{self.app.timeout_s:.0f}",
             "BEFORE": " &&\n".join(before),
+            "AFTER": " &&\n".join(self.after),
             "CLIENT": shlex.join(self.app.client(place)),
         }
         return "".join(f"{key}={shlex.quote(value)}\n" for key, value in lines.items())

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from bed import collect, guest, options, presets, report, series
+from bed import bars, collect, guest, options, presets, report, rows, sections, series
 
 
 def plan(*words: str) -> options.Plan:
@@ -38,7 +38,7 @@ def test_a_plan_is_every_combination_in_order():
         "poor-goodput-1000000-quinn-pemi-seed1",
         "poor-goodput-1000000-quinn-lossless-seed1",
     ]
-    assert len(setups) == 2 * 2 * 3
+    assert len(setups) == 3 * 2 * 3
 
 
 @pytest.mark.parametrize("words", [["--preset", "none", "echo"], ["echo"], ["--preset", "poor"]])
@@ -70,10 +70,17 @@ def test_a_script_says_what_the_run_is():
 def test_a_web_server_is_made_where_it_runs():
     (setup,) = plan("--preset", "poor", "--cc", "newreno", "http", "--bytes", "1MB").setups
     script = setup.script("007")
-    assert "web_files 1000000 reno " in script
+    assert "certificate &&\nweb_files 1000000 reno " in script
     assert "listen 10.0.2.2:4433 ssl;" in script
     assert "until_true listens srv 1151" in script
     assert "https://10.0.2.2:4433/file" in script
+
+
+def test_curl_over_http3_has_the_server_of_quicgo():
+    words = ("http", "--bytes", "1MB", "--stack", "curl")
+    script = plan("--preset", "poor", *words).setups[0].script("007")
+    assert "certificate &&\nserver /usr/bin/http-quicgo server --listen 10.0.2.2:4433 " in script
+    assert "--library /usr/lib/wifi/_wrapper.abi3.so --connect 10.0.2.2:4433" in script
 
 
 def test_archives_are_read_as_they_come(tmp_path):
@@ -136,3 +143,58 @@ def test_a_table_has_both_sides_of_a_preset():
     assert "| `poor` | 8 | 4 | 6 | 1.50 | 5 / 5 | 1 / 1 | 10 | 6 | 3 |" in text
     assert "`crowded` | three other" in text
     assert "<td>1.50</td>" in report.page(runs, known, made)
+
+
+def test_ways_of_repairing_are_told_to_the_daemon():
+    words = ("--preset", "lossy1-150", "--infer", "--radio", "--lossless", "--bw2", "50")
+    infer, radio, lossless = plan(*words, "--pemi-options", "--queues 2", "goodput").setups
+    assert "ASSIST=pemi\nPEMI_OPTIONS='--repair infer --queues 2'\n" in infer.script("0")
+    assert "PEMI_OPTIONS='--repair radio --queues 2'\n" in radio.script("0")
+    assert len({infer.name, radio.name, lossless.name}) == 3
+    # Where nothing fails the air is as fast as where something does.
+    assert "AIR=lossy1-150\n" in radio.script("0")
+    assert "AIR=clean-150\n" in lossless.script("0")
+    assert "ASSIST=off\n" in lossless.script("0")
+
+
+def test_every_row_is_measured_in_four_ways_and_has_a_bar():
+    for row in rows.rows():
+        assert [setup.assist for setup in row.setups(1, "6.1", "open")] == list(rows.VARIANTS)
+        assert len(row.setups(2, "6.1", "open")) == 3
+        assert row.bar != rows.Bar()
+    names = [setup.name for row in rows.rows() for setup in row.setups(1, "6.1", "open")]
+    assert len(names) == len(set(names))
+
+
+def _radio_run(assist: str, mbps: float, copies: int, lossless: bool = False) -> dict:
+    return {
+        "app": "goodput",
+        "assist": assist,
+        "lossless": lossless,
+        "metrics": {"goodput_mbps": mbps},
+        "router": {"status": {"resent": {"packets": copies}}},
+        "links": {"wifi": {"down": {"lost": 10}}},
+    }
+
+
+def test_bars_are_held_or_not():
+    runs = [_radio_run("off", 4.0, 0), _radio_run("off", 8.0, 0, lossless=True)]
+    runs += [_radio_run("infer", 6.0, 20), *[_radio_run("radio", 7.9, 11) for _ in range(9)]]
+    runs.append(_radio_run("radio", 7.0, 11))
+    row = rows.Row("lossy1", "quinn", 3_000_000, rows.Bar(0.97, None, 0.9, 1.1))
+    cells = bars.cells(row, runs)
+    assert cells[:9] == ["`lossy1`", "quinn, 3 MB", "10", "4", "6", "7.9", "8", "0.99", "1.98"]
+    assert cells[9:13] == ["0.88", "100", "2.00", "1.10"]
+    assert cells[-1] == "not 10th >= 0.9 of lossless"
+    assert bars.holds(rows.Bar(of_off=1.8, copies=0), bars.figures(runs)) == [
+        (">= 1.8 x off", True),
+        ("no copy", False),
+    ]
+
+
+def test_a_file_has_parts_of_two_programs(tmp_path):
+    path = tmp_path / "RESULTS.md"
+    sections.put(path, "# One\n\nold\n")
+    sections.put(path, "# Two\n\n## Inside\n")
+    sections.put(path, "# One\n\nnew\n")
+    assert path.read_text() == "# One\n\nnew\n\n# Two\n\n## Inside\n"

@@ -3,23 +3,27 @@
 //! folder asks the rules in order and does what they say.
 
 pub(crate) mod context;
+mod info;
 mod mirror;
+mod other;
 pub(crate) mod out;
 mod read;
 mod repair;
 mod reported;
+mod told;
 mod validation;
 
 use alloc::boxed::Box;
 use core::net::SocketAddr;
 
-use crate::api::{Direction, Event, EventKind, FlowInfo, FlowState, Handle, Verdict};
+use crate::api::{Config, Direction, Event, EventKind, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
 use crate::infer::rhythm::Rhythm;
 use crate::infer::sizes::Sizes;
 use crate::infer::stall::Stall;
+use crate::measure::cumulative::Cumulative;
 use crate::measure::guard::Guard;
 use crate::measure::hop::HopState;
 use crate::measure::rtt::LocalRtt;
@@ -46,6 +50,8 @@ const LEAST_UNACKNOWLEDGED: u64 = 2;
 enum Phase {
     Unknown(Recogniser),
     Quic,
+    /// Anything else that is repaired; of TCP, what its acknowledgements say.
+    Other(Option<Cumulative>),
     Bypassed,
 }
 
@@ -89,6 +95,8 @@ pub(crate) struct Flow {
     stall: Stall,
     gaps: Gaps,
     exact: Exact,
+    /// The client has moved, and has not spoken since. What was sent before this had arrived.
+    moved: Option<Time>,
     conceal: Conceal,
     governor: Governor,
     budget: Budget,
@@ -138,6 +146,7 @@ impl Flow {
             stall: Stall::new(),
             gaps: Gaps::new(),
             exact: Exact::default(),
+            moved: None,
             conceal: Conceal::new(tunables),
             governor: Governor::new(tunables),
             budget: Budget::new(HopState::New, tunables),
@@ -196,7 +205,7 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         self.last_seen = cx.now;
-        self.recognise(cx.config.tunables(), reply, payload, seen);
+        self.recognise(cx.config, reply, payload, seen);
         match self.phase {
             Phase::Unknown(_) => {
                 cx.stats.packets_other += 1;
@@ -207,12 +216,10 @@ impl Flow {
                 cx.stats.packets_other += 1;
                 return Verdict::Bypass;
             }
+            Phase::Other(_) => return self.on_other(cx, reply, packet, None, handle),
             Phase::Quic => cx.stats.packets_quic += 1,
         }
-        if !self.told && self.hop_slot.is_some() {
-            self.told = true;
-            self.event(cx, EventKind::FlowStart);
-        }
+        self.tell_start(cx);
         if self.uplink.is_some() {
             return self.on_mirrored(cx, reply, packet, payload, seen, handle);
         }
@@ -239,20 +246,19 @@ impl Flow {
     }
 
     /// Makes up its mind whether the flow is QUIC.
-    fn recognise(
-        &mut self,
-        tunables: Tunables,
-        reply: bool,
-        payload: &[u8],
-        seen: Option<Datagram>,
-    ) {
-        let Phase::Unknown(recogniser) = &mut self.phase else { return };
+    fn recognise(&mut self, config: &Config, reply: bool, payload: &[u8], seen: Option<Datagram>) {
+        let Phase::Unknown(recogniser) = &mut self.phase else {
+            return self.begins_quic(config.tunables(), reply, payload, seen);
+        };
         match recogniser.look(reply != self.uplink.is_some(), payload, seen) {
             Judgement::Undecided => {}
+            Judgement::NotQuic if config.others().is_some() => {
+                self.becomes_other(false, config.tunables());
+            }
             Judgement::NotQuic => self.phase = Phase::Bypassed,
             Judgement::Opening => self.phase = Phase::Quic,
             Judgement::Midway => {
-                self.start = Start::over(tunables);
+                self.start = Start::over(config.tunables());
                 self.phase = Phase::Quic;
             }
         }
@@ -272,6 +278,14 @@ impl Flow {
         self.start = Start::over(cx.config.tunables());
         self.phase = Phase::Bypassed;
         self.end_event(cx);
+    }
+
+    /// Tells that it begins, once both ends have spoken.
+    fn tell_start(&mut self, cx: &mut Context<'_>) {
+        if !self.told && self.hop_slot.is_some() {
+            self.told = true;
+            self.event(cx, EventKind::FlowStart);
+        }
     }
 
     fn end_event(&mut self, cx: &mut Context<'_>) {
@@ -314,7 +328,6 @@ impl Flow {
         self.budget.forwarded();
         self.guard.forwarded(now);
         cx.ceiling.forwarded(now, packet.len());
-        cx.hop.forwarded();
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
             return Verdict::Forward;
         };
@@ -325,6 +338,8 @@ impl Flow {
             self.copy(cx, id);
         }
         if self.start.is_over() && self.rtt.known() {
+            // No loss shows before.
+            cx.hop.forwarded();
             self.tail.sent(now, &self.rtt);
         }
         verdict
@@ -341,6 +356,7 @@ impl Flow {
         let previous = self.last_heard.replace(now);
         if self.start.is_over() {
             self.look_for_stall(cx, previous);
+            self.repair_move(cx);
         }
         if self.start.is_over() && is_own_data(size) && cx.config.has(Rule::OwnData) {
             return self.on_own_data(cx, handle);
@@ -349,7 +365,8 @@ impl Flow {
         if !self.start.is_over() {
             self.rtt.handshake_reply(now);
             self.start.on_reply(now, long, self.rtt.get());
-            return Verdict::Forward;
+            let concealed = !long && self.is_reported(cx);
+            return if concealed { self.conceal_reported(cx, handle) } else { Verdict::Forward };
         }
         if long {
             return Verdict::Forward;
@@ -382,7 +399,7 @@ impl Flow {
     }
 
     fn hold(&mut self, cx: &mut Context<'_>, handle: Handle) -> bool {
-        let held = self.conceal.hold(handle);
+        let held = self.conceal.hold(cx.now, handle);
         cx.stats.concealed_held += u64::from(held);
         cx.stats.held_now += u64::from(held);
         held
@@ -406,7 +423,7 @@ impl Flow {
     pub fn on_timeout(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
         self.retry(cx);
-        if self.conceal.deadline().is_some_and(|at| at <= now) {
+        if self.conceal.deadline().is_some_and(|at| at <= now) && !self.on_held_timeout(cx) {
             if !self.conceal.ending() {
                 cx.stats.concealed_late += 1;
             }
@@ -442,7 +459,8 @@ impl Flow {
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
         let earned = self.budget.tokens(self.rtt.sharp()) >= 1;
-        match step.copy(first, self.budget.speculative(), earned) {
+        let speculative = self.budget.speculative() || cx.hop.counts.lossy(cx.now);
+        match step.copy(first, speculative, earned) {
             Some(Copy::Suspected) => {
                 self.copy(cx, id);
             }
@@ -462,36 +480,5 @@ impl Flow {
     pub fn end(&mut self, cx: &mut Context<'_>) {
         self.release_all(cx);
         self.end_event(cx);
-    }
-
-    pub fn state(&self, now: Time) -> FlowState {
-        match self.phase {
-            Phase::Unknown(_) => FlowState::Unknown,
-            Phase::Bypassed => FlowState::Bypassed,
-            Phase::Quic if !self.start.is_over() => FlowState::Handshake,
-            Phase::Quic if !self.governor.armed(now) || self.governor.in_storm(now) => {
-                FlowState::Watching
-            }
-            Phase::Quic => FlowState::Protected,
-        }
-    }
-
-    pub fn local_rtt(&self) -> Nanos {
-        self.rtt.get()
-    }
-
-    pub fn info(&self, now: Time) -> FlowInfo {
-        FlowInfo {
-            client: self.receiver,
-            server: self.sender,
-            age: now.since(self.created),
-            bytes_down: self.bytes,
-            packets_down: self.packets,
-            local_rtt: self.rtt.get(),
-            inferred: self.inferred,
-            repaired: self.repaired,
-            resent: self.resent,
-            state: self.state(now),
-        }
     }
 }

@@ -2,16 +2,28 @@
 //! A flow of which the access point reports what was lost: nothing is inferred, what was lost is
 //! sent again at once, and replies wait until they show that it has arrived.
 
-use super::Flow;
+use super::other::ANSWER;
+use super::{Flow, Phase};
 use crate::api::{EventKind, Fate, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::measure::margin::Margin;
+use crate::repair::conceal::Episode;
 use crate::repair::exact::{ATTEMPTS, Exact, STALL};
 use crate::rules::Rule;
 use crate::store::cache::Id;
 use crate::store::tickets::Sent;
-use crate::time::Nanos;
+use crate::time::{MS, Nanos, Time};
+
+/// A reply waits for reports no longer.
+const PATIENCE: Nanos = 5 * MS;
+/// Replies that had to wait for the air come within so long (chosen: an aggregate of them, and the
+/// daemon's own delay).
+const CLUMP: Nanos = MS;
+
+fn patience(cx: &Context<'_>) -> Nanos {
+    PATIENCE.min(cx.config.hold_cap)
+}
 
 impl Flow {
     /// Whether reports tell what was lost, so that nothing is inferred.
@@ -27,10 +39,14 @@ impl Flow {
         pause: Option<Nanos>,
         handle: Handle,
     ) -> Verdict {
+        if cx.config.counts && self.hop_slot.is_some() && cx.hop.counts.wanted(cx.now) {
+            cx.out.push(Queued::Watch(self.receiver.ip()));
+        }
         // Of others there is no hop, and the mirrored engine's packets are on no hop of ours.
         let wanted = cx.config.reports
             && self.hop_slot.is_some()
             && self.uplink.is_none()
+            && (cx.hop.counts.exact() || !cx.config.reports_counted)
             && cx.hop.reports.worth_asking(cx.now);
         if !self.exact.choose(wanted, pause, self.rtt.get()) {
             return Verdict::Forward;
@@ -73,10 +89,11 @@ impl Flow {
             None if sent.attempt > 0 => self.loss_closed(cx),
             Some(Fate::Arrived) | None => {}
         }
+        self.tell_held(cx);
     }
 
     fn reported_lost(&mut self, cx: &mut Context<'_>, sent: &Sent) {
-        if !cx.hop.reports.believes_loss() {
+        if self.has_arrived(cx, sent.id) || !cx.hop.counts.believes_loss(cx.now) {
             cx.stats.reports_doubted += 1;
             if sent.attempt > 0 {
                 self.loss_closed(cx);
@@ -91,20 +108,26 @@ impl Flow {
             let packet = cx.cache.record(sent.id).map_or(0, |record| record.number);
             self.event(cx, EventKind::Loss { packet });
         }
-        let again = sent.attempt < ATTEMPTS && self.pay_for_copy(cx, sent.id);
+        self.send_again(cx, sent.id, sent.attempt);
+    }
+
+    /// Sends what is lost again, if it may go, and has replies wait for it; so often it was sent
+    /// again before.
+    pub(super) fn send_again(&mut self, cx: &mut Context<'_>, id: Id, before: u8) {
+        let again = before < ATTEMPTS && self.pay_for_copy(cx, id);
         if !again {
             self.event(cx, EventKind::Abandon);
             self.loss_closed(cx);
             return;
         }
-        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.start.is_over();
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.hides(cx, id);
         // Until the copy's own report, which sets the end.
         let until = cx.now + cx.config.hold_cap;
         if conceals && self.conceal.extend(cx.now, until, cx.config.hold_cap) {
             cx.stats.concealed_gaps += 1;
             self.event(cx, EventKind::HoldStart);
         }
-        if !self.send(cx, sent.id, sent.attempt + 1, None) {
+        if !self.send(cx, id, before + 1, None) {
             self.loss_closed(cx);
         }
     }
@@ -126,15 +149,24 @@ impl Flow {
     /// first after that goes ahead of them.
     fn loss_closed(&mut self, cx: &mut Context<'_>) {
         let quiet = self.quiet();
+        let last = match self.phase {
+            // Which of its replies shows that the hole is closed can be read.
+            Phase::Other(_) => 2 * quiet,
+            // A reply to the copy will come, and others only with the sender's next packets where
+            // that one is lost; what came before shows the hole.
+            Phase::Unknown(_) | Phase::Quic | Phase::Bypassed => cx.config.hold_cap,
+        };
         match self.exact.closed(cx.now, quiet) {
-            // Or with the first reply after that.
-            Some(true) => self.conceal.end_by(cx.now + 2 * quiet),
+            Some(true) => self.conceal.end_by(cx.now + last),
             Some(false) => self.conceal.await_first(cx.now + STALL),
             None => {}
         }
     }
 
     fn quiet(&self) -> Nanos {
+        if let Phase::Other(_) = self.phase {
+            return ANSWER;
+        }
         Exact::quiet(self.rtt.get() + self.rtt.within(Margin::Overdue))
     }
 
@@ -156,22 +188,101 @@ impl Flow {
         let beat = self.beat(cx, size, previous, None);
         self.follow(cx, &beat);
         self.sizes.rebase(size);
+        self.conceal_reported(cx, handle)
+    }
+
+    /// A reply waits while it would show a loss that is not repaired yet, or might show one of
+    /// which nobody knows yet.
+    pub(super) fn conceal_reported(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
         let quiet = self.quiet();
         let first = self.exact.replied(cx.now, quiet);
-        if !self.conceal.active() {
-            return Verdict::Forward;
+        if !self.conceal.active() || self.conceal.waits() {
+            return self.await_reports(cx, handle);
         }
         if first {
             self.conceal.first_came(cx.now, cx.now + 2 * quiet, cx.config.hold_cap);
         }
-        if self.exact.is_over(cx.now) {
+        if !self.hold(cx, handle) {
             self.release(cx, true);
             return Verdict::Forward;
         }
-        if self.hold(cx, handle) {
-            return Verdict::Hold;
+        if let Some(over) = self.exact.over() {
+            // Before, it may be the reply to the copy, or not. After that, those that had to wait
+            // for the air come at once, the newest last.
+            let until = if cx.now < over { over + quiet } else { cx.now + CLUMP };
+            if self.conceal.deadline().is_none_or(|deadline| deadline > until) {
+                self.conceal.end_by(until);
+            }
         }
-        self.release(cx, true);
-        Verdict::Forward
+        Verdict::Hold
+    }
+
+    /// A reply that comes before then shows the sender nothing that is not reported yet: what it
+    /// acknowledges was sent a round trip before, and so was what it shows as missing.
+    fn told_until(&self, cx: &Context<'_>) -> Time {
+        let from = cx.now - PATIENCE;
+        let oldest = cx.tickets.oldest_open(cx.slot, self.created, from);
+        oldest.map_or(Time::MAX, |at| at + self.soonest())
+    }
+
+    /// A reply comes no sooner after the packet that it acknowledges.
+    fn soonest(&self) -> Nanos {
+        (self.rtt.get() - self.rtt.within(Margin::Near)).max(0)
+    }
+
+    /// A reply while nothing is known to be lost: where reports come later than replies it waits
+    /// for them, behind those that wait already.
+    fn await_reports(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
+        let patience = patience(cx);
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && patience > 0;
+        let told = !self.conceal.active() && cx.now < self.told_until(cx);
+        if told || !conceals || !self.hold(cx, handle) {
+            self.release(cx, true);
+            return Verdict::Forward;
+        }
+        self.conceal.wait(patience);
+        self.tell_held(cx);
+        Verdict::Hold
+    }
+
+    /// Lets those go that have waited for reports and now show nothing that is not known.
+    fn tell_held(&mut self, cx: &mut Context<'_>) {
+        if self.conceal.waits() {
+            let until = self.told_until(cx);
+            self.let_go_before(cx, until);
+        }
+    }
+
+    /// Time is up for what is held; true if nothing else is to be done about it.
+    pub(super) fn on_held_timeout(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.is_reported(cx) {
+            return false;
+        }
+        if self.conceal.waits() {
+            self.let_go_before(cx, cx.now - patience(cx) + 1);
+            return true;
+        }
+        let first = self.exact.over().and_then(|over| self.conceal.first_since(over));
+        let Some(first) = first else { return false };
+        let until = self.told_until(cx);
+        if first < until {
+            self.let_go_before(cx, until);
+            return true;
+        }
+        if cx.now.since(first) < patience(cx) {
+            self.conceal.end_by(cx.now + CLUMP);
+        }
+        // Unless it has been held for as long as anything may be.
+        self.conceal.deadline().is_some_and(|at| at > cx.now)
+    }
+
+    fn let_go_before(&mut self, cx: &mut Context<'_>, until: Time) {
+        let (episode, patience) = (!self.conceal.waits(), patience(cx));
+        let out = |handle| cx.out.push(Queued::Release(handle));
+        let Episode { packets, held } = self.conceal.tell(cx.now, until, patience, out);
+        cx.stats.held_now -= u64::from(packets);
+        if episode {
+            self.event(cx, EventKind::HoldEnd { packets, held_ns: held });
+        }
     }
 }

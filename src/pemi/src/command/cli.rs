@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 
 use crate::command::arguments::{number, path, text};
-use crate::command::{check, options, replay};
+#[cfg(feature = "replay")]
+use crate::command::replay;
+use crate::command::{check, options};
 use crate::config::flags::RunOptions;
 use crate::config::options::{CONTROL, Entry, Kind, TABLE, UBUS};
 
-/// What `pemi help` prints before the flags of options, in their place and after them.
-const HELP: [&str; 2] = [
+/// What `pemi help` prints: before what not every build has, after it, and after the flags of options.
+const HELP: [&str; 3] = [
     "\
 pemi repairs losses on the last hop of QUIC flows.
 
@@ -28,8 +30,8 @@ pemi repairs losses on the last hop of QUIC flows.
   pemi rules --config FILE               the firewall rules for nft -f
        [--fw4]                             that for fw4: no offloading of helped flows
        [--iptables]                        those for iptables-nft-restore --noflush
-  pemi replay FILE [options]             what it would do to the packets of a
-                                         capture; see pemi replay --help
+",
+    "  \
   pemi bench [--queue] [--seconds N]     what this machine can carry, as JSON; with
                                          --queue through the kernel's queue, too
   pemi help, pemi --version
@@ -47,8 +49,18 @@ be connected, through ubus; --control PATH or --ubus PATH: through that one.
 ",
 ];
 
+/// What `pemi help` says of the command that packages leave out.
+const REPLAY: &str = if cfg!(feature = "replay") {
+    "  \
+  pemi replay FILE [options]             what it would do to the packets of a
+                                         capture; see pemi replay --help
+"
+} else {
+    ""
+};
+
 fn help() -> String {
-    format!("{}{}{}", HELP[0], options::flags(), HELP[1])
+    [HELP[0], REPLAY, HELP[1], &options::flags(), HELP[2]].concat()
 }
 
 /// A question to the running daemon.
@@ -97,6 +109,7 @@ pub enum Command {
     Rules(PathBuf, RulesFor),
     /// Measure: through the queue as well, for so many seconds.
     Bench(bool, u64),
+    #[cfg(feature = "replay")]
     /// Show the engine a capture.
     Replay(replay::options::Options),
     /// Print what can be configured; in JSON or for people.
@@ -125,10 +138,15 @@ pub fn parse(
         "options" => list_options(parser),
         "rules" => rules(parser),
         "bench" => bench(parser),
+        #[cfg(feature = "replay")]
         "replay" => Ok(match replay::options::parse(parser)? {
             Some(options) => Command::Replay(options),
             None => Command::Help(replay::options::HELP.into()),
         }),
+        #[cfg(not(feature = "replay"))]
+        "replay" => Err("command 'replay' is not in this build, as in no package; for another \
+                         machine one is made by: cargo build --release"
+            .into()),
         "help" => Ok(Command::Help(help())),
         other => Err(format!("command '{other}' is not known; see pemi help").into()),
     }
@@ -288,12 +306,24 @@ mod tests {
             assert_eq!(parse(args.split(' ')).unwrap(), asked);
         }
         assert_eq!(parse(["--version"]).unwrap(), Command::Version);
-        assert_eq!(
-            parse(["replay", "--help"]).unwrap(),
-            Command::Help(replay::options::HELP.into())
-        );
-        assert!(matches!(parse(["replay", "-"]).unwrap(), Command::Replay(_)));
         assert_eq!(parse([] as [&str; 0]).unwrap(), Command::Help(help()));
+    }
+
+    #[test]
+    #[cfg(feature = "replay")]
+    fn captures() {
+        assert!(help().contains("pemi replay"));
+        let asked = parse(["replay", "--help"]).unwrap();
+        assert_eq!(asked, Command::Help(replay::options::HELP.into()));
+        assert!(matches!(parse(["replay", "-"]).unwrap(), Command::Replay(_)));
+    }
+
+    #[test]
+    #[cfg(not(feature = "replay"))]
+    fn without_replay() {
+        assert!(!help().contains("pemi replay"));
+        let error = parse(["replay", "lan.pcap"]).unwrap_err().to_string();
+        assert!(error.contains("not in this build"), "{error}");
     }
 
     #[test]

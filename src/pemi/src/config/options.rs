@@ -57,13 +57,30 @@ impl Named for Repaired {
 pub enum Repair {
     /// By what the clients' replies give away.
     Infer,
+    /// By what the access point reports, where it does and counts losses as well, which tells
+    /// whether the reports are true.
+    Auto,
     /// By what the access point reports, where it does.
     Radio,
 }
 
 impl Named for Repair {
     const NAMES: &'static [(&'static str, Repair)] =
-        &[("infer", Repair::Infer), ("radio", Repair::Radio)];
+        &[("auto", Repair::Auto), ("infer", Repair::Infer), ("radio", Repair::Radio)];
+}
+
+/// Whose losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocols {
+    /// Those of QUIC.
+    Quic,
+    /// Those of TCP and of everything else over UDP as well, where they are reported.
+    All,
+}
+
+impl Named for Protocols {
+    const NAMES: &'static [(&'static str, Protocols)] =
+        &[("quic", Protocols::Quic), ("all", Protocols::All)];
 }
 
 /// Who brings packets to the queue.
@@ -124,6 +141,8 @@ pub struct Config {
     pub direction: Repaired,
     /// How it is known what was lost.
     pub repair: Repair,
+    /// Whose losses are repaired.
+    pub protocols: Protocols,
     /// Packet copies kept, KiB.
     pub cache_kib: u32,
     /// Flows known at a time.
@@ -185,6 +204,7 @@ impl Default for Config {
             mode: Mode::Routed,
             direction: Repaired::Down,
             repair: Repair::Infer,
+            protocols: Protocols::Quic,
             cache_kib: 4096,
             max_flows: 1024,
             resend_percent: 10,
@@ -256,7 +276,8 @@ pub static TABLE: &[Entry] = &[
     .restart(),
     main("direction", Choice(|c| &mut c.direction), "losses repaired, to the clients or both ways")
         .flag(),
-    main("repair", Choice(|c| &mut c.repair), "what tells of losses, replies or radio")
+    main("repair", Choice(|c| &mut c.repair), "what tells of losses").restart().flag(),
+    main("protocols", Choice(|c| &mut c.protocols), "repair QUIC, or TCP and all UDP as well")
         .restart()
         .flag(),
     main(

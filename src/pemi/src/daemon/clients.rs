@@ -4,12 +4,14 @@
 
 use std::net::IpAddr;
 
+use pemi_engine::Knowledge;
 use pemi_radio::history::Sums;
 use pemi_radio::meter::Worth;
 use serde_json::{Map, Value};
 
 use crate::daemon::helped::{Help, Helped};
 use crate::daemon::names::Names;
+use crate::firewall::clean::Member;
 use crate::radio::view::{AccessPoint, Condition, StationView, View};
 
 /// What is known, and by what it is put into words.
@@ -20,6 +22,8 @@ pub struct Facts<'a> {
     pub helped: &'a Helped,
     /// How clients are called.
     pub names: &'a Names,
+    /// Who passes by the queue, because nothing is lost.
+    pub passing: &'a [Member],
     /// Whether anybody is to be helped.
     pub helping: bool,
 }
@@ -77,6 +81,17 @@ pub fn radio(view: &View) -> Value {
     ])
 }
 
+/// How many stations pass by the queue.
+pub fn passing(view: &View, members: &[Member]) -> usize {
+    view.stations.iter().filter(|station| passes(station, members)).count()
+}
+
+/// Whether what a station gets passes by the queue, at one of its addresses.
+fn passes(station: &StationView, members: &[Member]) -> bool {
+    members.contains(&Member::station(station.mac.0))
+        || station.addresses.iter().any(|address| members.contains(&(*address).into()))
+}
+
 /// An object with these members. (The macro that writes them would do, but each of its members
 /// is three times the code.)
 fn object(members: Vec<(&str, Value)>) -> Value {
@@ -126,7 +141,8 @@ fn of_station(facts: &Facts<'_>, station: &StationView) -> Value {
         ("curve", curve.collect::<Vec<Value>>().into()),
         ("lost_minute", station.lost_minute.into()),
         ("queue", queue),
-        ("helped", helped(help)),
+        ("helped", helped(help, Some(station.worth))),
+        ("gate", if passes(station, facts.passing) { "closed" } else { "open" }.into()),
         ("state", state.into()),
         ("clean_s", station.clean_s.into()),
         ("clean_sent", station.clean_sent.into()),
@@ -142,19 +158,32 @@ fn of_other(facts: &Facts<'_>, address: IpAddr) -> Value {
         ("name", facts.names.of(None, &addresses).into()),
         ("addresses", texts(&addresses)),
         ("connected", true.into()),
-        ("helped", helped(facts.helped.of(&addresses))),
+        ("helped", helped(facts.helped.of(&addresses), None)),
         ("state", "elsewhere".into()),
         ("sentence", "on no radio of this router: its losses are inferred".into()),
     ])
 }
 
-fn helped(help: Help) -> Value {
+fn helped(help: Help, worth: Option<Worth>) -> Value {
     object(vec![
         ("flows", help.flows.into()),
+        ("knowledge", help.knowledge.map(Knowledge::name).into()),
+        ("why", help.knowledge.map(|knowledge| why(knowledge, worth)).into()),
         ("repaired", help.repaired.into()),
         ("copies", help.copies.into()),
         ("repaired_minute", help.repaired_minute.into()),
     ])
+}
+
+/// Why it is not known better what is lost, on a station whose counts are worth this.
+fn why(knowledge: Knowledge, worth: Option<Worth>) -> &'static str {
+    match (knowledge, worth) {
+        (Knowledge::Reports, _) => "the access point reports each packet",
+        (Knowledge::Counts, Some(Worth::AtMost)) => "the access point does not count exactly",
+        (Knowledge::Counts, _) => "packets are not reported, or option repair is infer",
+        (Knowledge::Replies, None) => "on no radio of this router",
+        (Knowledge::Replies, Some(_)) => "the access point does not count, or was not asked yet",
+    }
 }
 
 fn texts(addresses: &[IpAddr]) -> Value {

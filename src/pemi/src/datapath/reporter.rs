@@ -3,22 +3,24 @@
 //!
 //! A report has no number of ours: the kernel hands back the frame. So what was sent is
 //! remembered by a keyed hash of the beginning of its datagram, which is encrypted and thus
-//! another one for each packet; only copies are alike, and the older of them is reported first.
+//! another one for each packet (of TCP the sequence number is); only copies are alike, and the older
+//! of them is reported first.
 
-use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use pemi_engine::packet::find;
+use pemi_engine::packet::destination;
 use pemi_engine::{Fate, Ticket};
 
 use crate::datapath::inject::{IPV6_HDRINCL, open};
 use crate::sys::error_queue::{self, Inbox};
 use crate::sys::socket::{self, Buffer};
 
-/// Packets remembered: those of ten stations with as many as the engine lets one have.
-const SENT: usize = 1024;
+/// Packets remembered, by their hash in sets of a few: those of ten stations with as many as the
+/// engine lets one have.
+const SETS: usize = 128;
+const SET: usize = 8;
 /// Reports wait with their frames until they are read.
 const RECEIVE_BUFFER: u32 = 1 << 20;
 /// Bytes of a datagram that tell it from every other one: ports, length, checksum, and more of
@@ -28,6 +30,7 @@ const TELLING: usize = 72;
 /// after any header of 802.11.
 const ETHERNET: usize = 14;
 const LONGEST_HEADER: usize = 64;
+const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// Raw sockets that want to know what became of packets.
@@ -38,8 +41,38 @@ pub(crate) struct Reporter {
     v6: Option<OwnedFd>,
     mark: u32,
     key: RandomState,
-    sent: VecDeque<(u64, Ticket)>,
+    sent: Sent,
     inbox: Inbox,
+}
+
+/// Packets that were sent, each set from the oldest to the newest. Those of which no report came
+/// are overwritten some day.
+#[derive(Debug)]
+struct Sent(Box<[Set; SETS]>);
+
+/// Hashes with their tickets.
+type Set = [Option<(u64, Ticket)>; SET];
+
+impl Sent {
+    fn new() -> Sent {
+        Sent(Box::new([[None; SET]; SETS]))
+    }
+
+    fn set(&mut self, hash: u64) -> &mut Set {
+        &mut self.0[hash as usize % SETS]
+    }
+
+    fn put(&mut self, hash: u64, ticket: Ticket) {
+        let set = self.set(hash);
+        let free = set.iter().position(Option::is_none).unwrap_or(0);
+        set[free..].rotate_left(1);
+        set[SET - 1] = Some((hash, ticket));
+    }
+
+    fn take(&mut self, hash: u64) -> Option<Ticket> {
+        let of_hash = |one: &&mut Option<(u64, Ticket)>| one.is_some_and(|(it, _)| it == hash);
+        self.set(hash).iter_mut().find(of_hash)?.take().map(|(_, ticket)| ticket)
+    }
 }
 
 impl Reporter {
@@ -57,7 +90,7 @@ impl Reporter {
             v6: v6.and_then(reporting).ok(),
             mark,
             key: RandomState::new(),
-            sent: VecDeque::with_capacity(SENT),
+            sent: Sent::new(),
             inbox: Inbox::new(),
         })
     }
@@ -65,18 +98,14 @@ impl Reporter {
     /// Sends a packet by this interface (0: that of its route), at once or not at all; gives
     /// whether it was sent.
     pub fn send(&mut self, ticket: Ticket, packet: &[u8], device: u32) -> bool {
-        let Some(udp) = find(packet) else { return false };
-        let to = udp.destination;
+        let Some(to) = destination(packet) else { return false };
         let fd = if to.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
         let send = |fd: &OwnedFd| socket::send_by(fd.as_fd(), packet, to, device, self.mark);
         if fd.is_none_or(|fd| send(fd).is_err()) {
             return false;
         }
         if let Some(telling) = telling(packet) {
-            if self.sent.len() >= SENT {
-                self.sent.pop_front();
-            }
-            self.sent.push_back((self.key.hash_one(telling), ticket));
+            self.sent.put(self.key.hash_one(telling), ticket);
         }
         true
     }
@@ -102,29 +131,23 @@ impl Reporter {
 }
 
 /// The ticket of the packet that is in this frame.
-fn recognise(
-    key: &RandomState,
-    sent: &mut VecDeque<(u64, Ticket)>,
-    frame: &[u8],
-) -> Option<Ticket> {
+fn recognise(key: &RandomState, sent: &mut Sent, frame: &[u8]) -> Option<Ticket> {
     let usual = std::iter::once(ETHERNET);
-    usual.chain((0..LONGEST_HEADER).step_by(2)).find_map(|start| {
-        let hash = key.hash_one(telling(frame.get(start..)?)?);
-        let place = sent.iter().position(|(known, _)| *known == hash)?;
-        sent.remove(place).map(|(_, ticket)| ticket)
-    })
+    usual
+        .chain((0..LONGEST_HEADER).step_by(2))
+        .find_map(|start| sent.take(key.hash_one(telling(frame.get(start..)?)?)))
 }
 
-/// What tells an IP packet from every other one, if it looks like one with a UDP datagram.
+/// What tells an IP packet from every other one, if it looks like one with a UDP datagram or a TCP
+/// segment.
 fn telling(packet: &[u8]) -> Option<&[u8]> {
-    let start = match (packet.first()? >> 4, packet.get(9), packet.get(6)) {
-        (4, Some(&UDP), _) => usize::from(packet[0] & 0x0f) * 4,
-        (6, _, Some(&UDP)) => 40,
+    let length = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
+    let (start, end) = match (packet.first()? >> 4, packet.get(9), packet.get(6)) {
+        (4, Some(&(TCP | UDP)), _) => (usize::from(packet[0] & 0x0f) * 4, length(2)?.into()),
+        (6, _, Some(&(TCP | UDP))) => (40, 40 + usize::from(length(4)?)),
         _ => return None,
     };
-    let datagram = packet.get(start..)?;
-    let length = usize::from(u16::from_be_bytes([*datagram.get(4)?, *datagram.get(5)?]));
-    datagram.get(..length.min(TELLING))
+    packet.get(start..end.min(start + TELLING))
 }
 
 #[cfg(test)]
@@ -149,9 +172,11 @@ mod tests {
     /// What is recognised of these frames when `sent` was sent.
     fn found(sent: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<Option<u32>> {
         let key = RandomState::new();
-        let hash = |packet: &Vec<u8>| key.hash_one(telling(packet).unwrap());
-        let mut sent = sent.iter().zip(0..).map(|(it, n)| (hash(it), Ticket(n))).collect();
-        let find = |frame: &Vec<u8>| recognise(&key, &mut sent, frame).map(|Ticket(n)| n);
+        let mut known = Sent::new();
+        for (packet, n) in sent.iter().zip(0..) {
+            known.put(key.hash_one(telling(packet).unwrap()), Ticket(n));
+        }
+        let find = |frame: &Vec<u8>| recognise(&key, &mut known, frame).map(|Ticket(n)| n);
         frames.iter().map(find).collect()
     }
 
@@ -172,6 +197,30 @@ mod tests {
         ];
         // The older of two that are alike first, and each of them once.
         assert_eq!(found(&sent, &frames), [Some(1), Some(2), Some(0), Some(3), None, None]);
+    }
+
+    #[test]
+    fn segments_of_tcp_are_told_apart() {
+        let segment = |sequence: u8| {
+            let mut packet = v4(&[sequence; 12]);
+            packet[9] = TCP;
+            packet
+        };
+        let framed = |packet: &[u8]| [&[0xaa; 14][..], packet, &[0; 20]].concat();
+        let sent = [segment(1), segment(2)];
+        let frames = [framed(&sent[1]), framed(&sent[0]), framed(&segment(3))];
+        assert_eq!(found(&sent, &frames), [Some(1), Some(0), None], "padded by Ethernet");
+    }
+
+    #[test]
+    fn those_without_a_report_make_room_for_newer_ones() {
+        let mut sent = Sent::new();
+        let alike = |n: u32| u64::from(n) * SETS as u64;
+        (0..12).for_each(|n| sent.put(alike(n), Ticket(n)));
+        assert_eq!((sent.take(alike(3)), sent.take(alike(6))), (None, Some(Ticket(6))));
+        sent.put(alike(12), Ticket(12));
+        assert_eq!(sent.take(alike(4)), Some(Ticket(4)), "the free place was taken");
+        assert_eq!(sent.take(alike(12)), Some(Ticket(12)));
     }
 
     #[test]

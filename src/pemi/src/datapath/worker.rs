@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use log::LevelFilter;
-use pemi_engine::packet::{Udp, find};
+use pemi_engine::packet::{Parsed, Udp, parse};
 use pemi_engine::{Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
 
 use crate::config::{Config, Mode, Repaired};
 use crate::datapath::capture::{self, Capture, Interests, Seen};
 use crate::datapath::direction::Classifier;
 use crate::datapath::outlet::{self, Outlet};
+use crate::datapath::teller::{Teller, Told};
 use crate::datapath::ways::Way;
 use crate::log::item::Item;
 use crate::log::{events, logger};
@@ -101,12 +102,14 @@ impl Snapshot {
 pub struct Line {
     /// What it is asked.
     pub commands: Receiver<Command>,
-    /// Ready when there is something in `commands`.
+    /// Ready when there is something in `commands`, or to be told by `teller`.
     pub waker: Arc<Waker>,
     /// Where events go.
     pub events: SyncSender<Item>,
     /// Which events somebody wants, until the next [`Command::Configure`].
     pub wanted: Wanted,
+    /// Who tells what access points count, if somebody does.
+    pub teller: Option<Box<dyn Teller>>,
 }
 
 /// A worker.
@@ -218,7 +221,19 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 Command::Stop => return Ok(ControlFlow::Break(())),
             }
         }
+        self.listen();
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Takes in what access points tell.
+    fn listen(&mut self) {
+        let Some(teller) = &self.line.teller else { return };
+        while let Some(told) = teller.take() {
+            match told {
+                Told::Counted(client, radio) => self.engine.on_radio(client, radio),
+                Told::Station(client, at, station) => self.engine.on_station(at, client, station),
+            }
+        }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -264,19 +279,20 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             self.timers()?;
         }
         let bytes = self.capture.bytes();
-        let udp = find(bytes);
+        let parsed = parse(bytes);
         let (from, to) = match (self.bridged, seen.ports) {
             // Clients and WAN may be on one bridge, whose ports tell them apart.
             (true, (from, to)) if from != 0 && to != 0 => (from, to),
             _ => seen.devices,
         };
-        let ports = udp.map(|udp| udp.ports());
-        let direction = self.classifier.direction(from, to, ports, seen.at);
-        let (Some(direction), true) = (direction, seen.whole) else {
+        let direction = self.classifier.direction(from, to, parsed.ports(), seen.at);
+        // The kernel completes what it queues, TCP as well; if it did not, a copy would be of no use.
+        let incomplete = seen.checksum_missing && matches!(parsed, Parsed::Tcp(_));
+        let (Some(direction), true) = (direction, seen.whole && !incomplete) else {
             self.unseen += 1;
             return self.accept(seen.handle, None);
         };
-        if let Some(udp) = udp {
+        if let Parsed::Udp(udp) = parsed {
             if seen.checksum_missing {
                 // No hardware will touch the copy, so it has to be complete.
                 checksum::fill(bytes, &udp);
@@ -342,6 +358,11 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                     }
                 }
                 Action::Probe { client } => self.outlet.probe(self.capture.now(), client),
+                Action::Watch { client } => {
+                    if let Some(teller) = &self.line.teller {
+                        teller.watch(client);
+                    }
+                }
                 Action::Event(event) => {
                     if self.line.wanted.wants(&event)
                         && let Err(TrySendError::Full(_)) =

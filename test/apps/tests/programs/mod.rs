@@ -16,17 +16,22 @@ pub struct Server {
 
 impl Server {
     pub fn start(program: &str, listen: &str, options: &[&str]) -> Server {
-        let mut child = Command::new(program)
+        let child = Command::new(program)
             .args(["server", "--listen", listen])
             .args(options)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut server = Server { child, address: String::new() };
+        server.address = server.line()["listening"].as_str().unwrap().to_owned();
+        server
+    }
+
+    /// The next line that it prints.
+    pub fn line(&mut self) -> Value {
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        let address = ready["listening"].as_str().unwrap().to_owned();
-        Server { child, address }
+        BufReader::new(self.child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
     }
 
     pub fn terminate(mut self) -> ExitStatus {

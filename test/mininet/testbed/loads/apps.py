@@ -21,6 +21,8 @@ class Stack:
     suffix: str
     # Congestion controllers, the default first.
     ccs: tuple[str, ...]
+    # Whether it has a call as well as a download.
+    calls: bool = True
 
 
 # The first is the default.
@@ -28,7 +30,10 @@ STACKS = {
     "quinn": Stack("", _CCS),
     "quiche": Stack("-quiche", _CCS),
     "quicgo": Stack("-quicgo", ("newreno",)),
+    "s2n": Stack("-s2n", ("cubic", "bbr"), calls=False),
 }
+# Those that can make a call.
+CALL_STACKS = tuple(name for name, stack in STACKS.items() if stack.calls)
 # What connections are made of.
 CONNECT_STACKS = ("quinn", "quinn-0rtt", "tcp")
 
@@ -67,6 +72,8 @@ class App:
     programs: tuple[str, ...]
     # Of others, from the system's packages.
     tools: tuple[str, ...] = ()
+    # Of others, from a package registry.
+    libraries: tuple[Path, ...] = ()
     bytes: int | None = None
     # How long it takes whatever the link, if that is known.
     seconds: float = 0.0

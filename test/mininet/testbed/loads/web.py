@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Downloads over HTTP: nginx and curl over TCP, quic-go's HTTP/3 server with its own
-client or with Chromium."""
+client, with curl or with a browser."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..world.process import ExperimentError
+from ..world.programs import ROOT
 from .apps import App, Place, choose_cc, human_bytes, patience
 
-STACKS = ("tcp", "quicgo", "chromium")
+STACKS = ("tcp", "quicgo", "curl", "chromium", "firefox")
 _QUICGO = "http-quicgo"
 # What the kernel calls them.
 _KERNEL_CCS = {"cubic": "cubic", "newreno": "reno", "bbr": "bbr"}
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-_BROWSER = Path(__file__).with_name("browser.py")
+# Browsers, and what starts them.
+_BROWSERS = {"chromium": "chromium", "firefox": "firefox-esr"}
+_MODULES = Path(__file__).parents[2]
+_CURL = Path(__file__).with_name("curl.py")
+# Where `make setup` puts libcurl with HTTP/3 (curl.txt).
+_LIBCURL = "lib/python3*/site-packages/curl_cffi/_wrapper.abi3.so"
+_VENV = ROOT / ".venv"
 
 
 def http(size: int, cc: str | None, slowest_mbit: float, stack: str) -> App:
@@ -44,13 +51,17 @@ def http(size: int, cc: str | None, slowest_mbit: float, stack: str) -> App:
             programs=(),
             tools=("nginx", "curl", "openssl", "chrt"),
         )
-    kind, tools = (Chromium, ("chromium", "unshare")) if stack == "chromium" else (Quicgo, ())
-    return kind(
-        **common,
-        cc=choose_cc("quicgo", ("newreno",), cc),
-        programs=(_QUICGO,),
-        tools=("openssl", *tools),
-    )
+    common |= {"cc": choose_cc("quicgo", ("newreno",), cc), "programs": (_QUICGO,)}
+    if stack in _BROWSERS:
+        return Browser(**common, tools=("openssl", "unshare", _BROWSERS[stack]))
+    if stack == "curl":
+        return Curl(**common, tools=("openssl", "chrt"), libraries=(libcurl(),))
+    return Quicgo(**common, tools=("openssl",))
+
+
+def libcurl() -> Path:
+    """Where it is, or would be."""
+    return next(iter(sorted(_VENV.glob(_LIBCURL))), _VENV / _LIBCURL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,19 +115,36 @@ class Quicgo(Http):
     def server(self, place: Place) -> list[str]:
         certificate, key = make_certificate(place.logs)
         files = ("--certificate", str(certificate), "--key", str(key))
-        return [*self._role(place, "server", "--listen"), *files, "--cc", self.cc]
+        return [*self.role(place, "server", "--listen"), *files, "--cc", self.cc]
 
     def client(self, place: Place) -> list[str]:
         limits = ("--bytes", str(self.bytes), "--timeout", f"{self.patience_s:.0f}")
-        return [*self._role(place, "client", "--connect"), *limits, "--json", str(place.result)]
+        return [*self.role(place, "client", "--connect"), *limits, "--json", str(place.result)]
 
-    def _role(self, place: Place, role: str, option: str) -> list[str]:
+    def role(self, place: Place, role: str, option: str) -> list[str]:
+        """The program as one of its two sides."""
         program = str(place.programs / _QUICGO)
         return [program, role, option, place.address, "--rt", str(place.rt)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chromium(Quicgo):
+class Curl(Quicgo):
+    """quic-go's server with curl's library, which speaks QUIC by ngtcp2."""
+
+    def client(self, place: Place) -> list[str]:
+        return real_time(place.rt, ["/usr/bin/python3", str(_CURL), *self.asks(place)])
+
+    def asks(self, place: Place) -> list[str]:
+        """What the script that calls the library is told."""
+        return [
+            *("--library", str(self.libraries[0]), "--connect", place.address),
+            *("--bytes", str(self.bytes), "--timeout", f"{self.patience_s:.0f}"),
+            *("--json", str(place.result)),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Browser(Quicgo):
     """quic-go's server with a client that nobody here wrote."""
 
     def client(self, place: Place) -> list[str]:
@@ -126,7 +154,8 @@ class Chromium(Quicgo):
             # of the browser's can stay behind. Real-time priority is not for a dozen
             # processes that expect to share.
             *("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
-            *(sys.executable, str(_BROWSER), "--connect", place.address),
+            *("env", f"PYTHONPATH={_MODULES}", sys.executable, "-m", "testbed.loads.browser"),
+            *(self.stack, "--connect", place.address),
             *("--bytes", str(self.bytes), "--timeout", f"{self.patience_s:.0f}"),
             *("--spki", public_key_hash(certificate), "--profile", str(place.logs / "profile")),
             *("--json", str(place.result)),

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Clients' rhythms, one reply after another.
+
+use super::*;
+use crate::time::Time;
+
+/// Nothing was sent yet over a hop of 2 ms.
+fn beginning() -> (Rhythm, LocalRtt, Trail, Cache) {
+    let mut rtt = LocalRtt::new(Tunables::DEFAULT);
+    rtt.sent(Time::ZERO, None, None);
+    rtt.handshake_reply(Time::ZERO + 2 * MS);
+    (Rhythm::new(Tunables::DEFAULT), rtt, Trail::default(), Cache::new(1 << 20))
+}
+
+/// Packets every 1.2 ms; replies one round trip of 2 ms after the packets
+/// whose numbers `acknowledged` gives.
+fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Vec<Beat>) {
+    let (mut rhythm, rtt, mut trail, mut cache) = beginning();
+    let mut sent = 0;
+    let at = |n: u64| Time::ZERO + (n as Nanos) * 1200 * US;
+    let mut last = None;
+    let beats = acknowledged
+        .into_iter()
+        .map(|n| {
+            let now = at(n) + 2 * MS;
+            while at(sent + 1) <= now {
+                sent += 1;
+                trail.push(&mut cache, at(sent), sent, &[0; 40]);
+            }
+            let since_last = last.replace(now).map(|l| now.since(l));
+            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last };
+            rhythm.observe(&reply, &rtt, &mut trail, &cache)
+        })
+        .collect();
+    (rhythm, beats)
+}
+
+#[test]
+fn every_second_packet() {
+    let (rhythm, beats) = beats((1..100).map(|n| n * 2));
+    assert_eq!((rhythm.usual_count(), rhythm.decimating()), (2, false));
+    assert!(rhythm.replies_often());
+    assert!(beats[1..].iter().all(|b| b.fast && b.count == 2 && !b.early));
+}
+
+#[test]
+fn a_steady_client_reveals_every_other_gap_by_one_packet_more() {
+    let (_, beats) = beats((1..30).map(|n| n * 2).chain([61, 63, 65]));
+    let skipped: alloc::vec::Vec<u64> =
+        beats.iter().filter(|b| b.skipped).map(|b| b.trigger).collect();
+    assert_eq!(skipped, [61]);
+}
+
+#[test]
+fn a_decimating_client_reveals_a_gap_by_replying_early() {
+    let steady = (1..20u64).map(|n| n * 10);
+    // 195 is lost: 196 to 199 are acknowledged at once, then the count goes on.
+    let (rhythm, beats) = beats(steady.chain([196, 197, 198, 199, 209, 219]));
+    assert!(rhythm.decimating() && rhythm.counts_high());
+    let early: alloc::vec::Vec<u64> = beats.iter().filter(|b| b.early).map(|b| b.trigger).collect();
+    assert_eq!(early, [196, 197, 198, 199]);
+    assert_eq!(beats[20].chain, 196);
+}
+
+/// Eight packets at once every 33 ms, each reply to two of them 3 ms after the one before.
+#[test]
+fn bursts_over_a_slow_hop_are_not_taken_for_decimation() {
+    let (mut rhythm, rtt, mut trail, mut cache) = beginning();
+    let (mut sent, mut last) = (0, None);
+    for burst in (1..60).map(|n| Time::ZERO + n * 33 * MS) {
+        for n in 0..8 {
+            sent += 1;
+            trail.push(&mut cache, burst + n * 100 * US, sent, &[0; 40]);
+        }
+        for now in [2100 * US, 2800 * US, 6 * MS, 9 * MS].map(|after| burst + after) {
+            let since_last = last.replace(now).map(|l| now.since(l));
+            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last };
+            rhythm.observe(&reply, &rtt, &mut trail, &cache);
+        }
+    }
+    assert!(!rhythm.decimating() && !rhythm.counts_high());
+}
+
+#[test]
+fn decimation_is_forgotten_after_many_short_counts() {
+    let (rhythm, _) = beats((1..20u64).map(|n| n * 10).chain((100..180u64).map(|n| n * 2)));
+    assert!(!rhythm.decimating());
+}
