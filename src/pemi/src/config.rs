@@ -45,6 +45,15 @@ impl Config {
             && self.direction == Repaired::Down
     }
 
+    /// Whether packets of clients whose radio loses nothing pass as they are. What is lost beyond
+    /// the router no radio tells of, and Sidekick sees only what is not offloaded.
+    pub(crate) fn gates(&self) -> bool {
+        self.radio != Radio::Off
+            && self.release_s > 0
+            && self.direction == Repaired::Down
+            && !self.sidekick.enabled
+    }
+
     /// The options that take effect only when the daemon starts anew.
     pub fn restart_for(&self, running: &Config) -> Vec<String> {
         let (mut new, mut old) = (self.clone(), running.clone());

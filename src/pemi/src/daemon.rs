@@ -3,6 +3,7 @@
 
 pub(crate) mod clients;
 pub mod control;
+pub(crate) mod gates;
 pub(crate) mod helped;
 pub mod history;
 pub(crate) mod names;

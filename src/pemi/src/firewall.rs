@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The firewall rules: as text, and in the kernel.
 
+pub(crate) mod clean;
 pub(crate) mod nft;
+mod recall;
 pub mod rules;
 pub(crate) mod table;

@@ -11,15 +11,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::config::{self, Config};
+use crate::sys::poll::Interest;
 use crate::sys::{privileges, thread};
 
 mod book;
 mod directory;
+mod gate;
 pub mod news;
 pub mod share;
 pub mod view;
 mod watch;
 
+use news::Clean;
 use share::Share;
 use view::{Condition, View};
 use watch::Watch;
@@ -65,6 +68,7 @@ impl Radio {
     /// Starts, ends, or starts it anew, as `config` says; if that changes nothing it
     /// goes on.
     pub fn configure(&mut self, config: &Config) {
+        self.share.release_after(if config.gates() { config.release_s } else { 0 });
         let settings = Settings::of(config);
         let same = self.running.as_ref().map(|running| &running.settings) == settings.as_ref();
         if same && self.error.is_none() {
@@ -82,8 +86,7 @@ impl Radio {
     /// knows of stations stays, for a thread to come.
     pub fn stop(&mut self) {
         if self.running.take().is_some() {
-            let turn = self.share.next_turn();
-            self.share.write(turn, &mut |book| book.list(share::now(), Err(Condition::Off)));
+            self.forget();
         }
     }
 
@@ -107,6 +110,21 @@ impl Radio {
         self.share.has_clients()
     }
 
+    /// Clients whose gate is closed: their radio loses nothing.
+    pub fn clean(&self) -> Vec<Clean> {
+        self.share.clean()
+    }
+
+    /// What is ready when a gate has opened, until [`Radio::heed`].
+    pub fn opened(&self) -> Interest {
+        Interest::read(&self.share.opened)
+    }
+
+    /// To be called before looking at the gates.
+    pub fn heed(&self) {
+        self.share.opened.clear();
+    }
+
     /// What is known now.
     pub fn view(&self) -> View {
         self.share.view()
@@ -117,7 +135,14 @@ impl Radio {
         self.error.as_deref()
     }
 
+    /// Where clients are holds no longer.
+    fn forget(&self) {
+        let turn = self.share.next_turn();
+        self.share.write(turn, &mut |book| book.list(share::now(), Err(Condition::Off)));
+    }
+
     fn fail(&mut self, error: &str) {
+        self.forget();
         let error = format!("option 'radio': access points cannot be asked: {error}");
         log::error!("{error}; packets pass as without it");
         self.error = Some(error);

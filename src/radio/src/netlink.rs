@@ -213,6 +213,13 @@ impl Question {
         self
     }
 
+    /// With more flags: a question that is an order.
+    #[must_use]
+    pub fn flagged(mut self, flags: u16) -> Question {
+        self.0[6..8].copy_from_slice(&(REQUEST | flags).to_ne_bytes());
+        self
+    }
+
     /// What is to be sent.
     pub fn finish(mut self) -> Vec<u8> {
         let len = self.0.len() as u32;

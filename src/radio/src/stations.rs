@@ -86,7 +86,7 @@ impl Record {
     }
 
     /// When it was last known to be there.
-    fn last(&self) -> Duration {
+    pub fn last(&self) -> Duration {
         self.left.unwrap_or(self.meter.at())
     }
 }

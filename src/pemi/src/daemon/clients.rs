@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::daemon::helped::{Help, Helped};
 use crate::daemon::names::Names;
+use crate::firewall::clean::Member;
 use crate::radio::view::{AccessPoint, Condition, StationView, View};
 
 /// What is known, and by what it is put into words.
@@ -20,6 +21,8 @@ pub struct Facts<'a> {
     pub helped: &'a Helped,
     /// How clients are called.
     pub names: &'a Names,
+    /// Who passes by the queue, because nothing is lost.
+    pub passing: &'a [Member],
     /// Whether anybody is to be helped.
     pub helping: bool,
 }
@@ -77,6 +80,17 @@ pub fn radio(view: &View) -> Value {
     ])
 }
 
+/// How many stations pass by the queue.
+pub fn passing(view: &View, members: &[Member]) -> usize {
+    view.stations.iter().filter(|station| passes(station, members)).count()
+}
+
+/// Whether what a station gets passes by the queue, at one of its addresses.
+fn passes(station: &StationView, members: &[Member]) -> bool {
+    members.contains(&Member::station(station.mac.0))
+        || station.addresses.iter().any(|address| members.contains(&(*address).into()))
+}
+
 /// An object with these members. (The macro that writes them would do, but each of its members
 /// is three times the code.)
 fn object(members: Vec<(&str, Value)>) -> Value {
@@ -127,6 +141,7 @@ fn of_station(facts: &Facts<'_>, station: &StationView) -> Value {
         ("lost_minute", station.lost_minute.into()),
         ("queue", queue),
         ("helped", helped(help)),
+        ("gate", if passes(station, facts.passing) { "closed" } else { "open" }.into()),
         ("state", state.into()),
         ("clean_s", station.clean_s.into()),
         ("clean_sent", station.clean_sent.into()),

@@ -81,6 +81,13 @@ impl Helped {
         busy
     }
 
+    /// Whether no packet of this client came between the last two looks.
+    pub fn is_silent(&self, client: IpAddr) -> bool {
+        let mut its = self.clients.iter().filter(|it| it.address == client);
+        // Fewer than before: a flow has ended, and others may go on.
+        its.all(|client| client.now.packets == client.before.packets)
+    }
+
     /// What was done for a client with these addresses.
     pub fn of(&self, addresses: &[IpAddr]) -> Help {
         let its = self.clients.iter().filter(|client| addresses.contains(&client.address));

@@ -2,6 +2,7 @@
 //! What the main thread does while the daemon runs: signals, the control socket, ubus, and
 //! once a second a look at everything that runs beside it.
 
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +13,7 @@ use crate::config::flags::RunOptions;
 use crate::config::{self, Config, Mode};
 use crate::daemon::clients;
 use crate::daemon::control::Control;
+use crate::daemon::gates::Gates;
 use crate::daemon::helped::Helped;
 use crate::daemon::history::History;
 use crate::daemon::names::Names;
@@ -54,6 +56,9 @@ pub(crate) struct Daemon {
     sidekick: Sidekick,
     radio: Radio,
     helped: Helped,
+    gates: Gates,
+    /// Flows were looked at since the last second.
+    looked: bool,
     history: History,
     started: Instant,
     /// Since when the counters count: the start, or the last reset.
@@ -88,6 +93,7 @@ impl Daemon {
         let mut sidekick = Sidekick::default();
         sidekick.configure(&config);
         radio.configure(&config);
+        let mode = config.mode;
         Daemon {
             options,
             config,
@@ -97,6 +103,8 @@ impl Daemon {
             sidekick,
             radio,
             helped: Helped::default(),
+            gates: Gates::new(mode),
+            looked: false,
             history: History::new(),
             started: Instant::now(),
             counted: Instant::now(),
@@ -120,6 +128,7 @@ impl Daemon {
             interests.extend(self.firewall.as_ref().map(Interest::read));
             interests.extend(control.interests());
             interests.extend(ubus.interest());
+            interests.push(self.radio.opened());
             let due = self.firewall.as_ref().and_then(Firewall::due).unwrap_or(next);
             let wait = match control.is_pending() {
                 true => Duration::ZERO,
@@ -142,6 +151,8 @@ impl Daemon {
             if let Some(firewall) = &mut self.firewall {
                 firewall.work();
             }
+            self.radio.heed();
+            self.turn_gates(None);
             control.serve(|request| self.answer(request));
             ubus.serve(|request| self.answer(request));
             if Instant::now() >= next {
@@ -164,10 +175,14 @@ impl Daemon {
         self.radio.look();
         self.seconds += 1;
         let packets = |s: &Stats| s.packets_down + s.packets_up;
-        if self.radio.has_clients() && packets(&total) != self.packets {
+        let silent = packets(&total) == self.packets;
+        self.packets = packets(&total);
+        // What was looked at a moment ago tells of that moment only.
+        let known = !std::mem::take(&mut self.looked);
+        if self.radio.has_clients() && !silent {
             self.look_at_flows();
         }
-        self.packets = packets(&total);
+        self.turn_gates(Some((silent, known)));
         if self.seconds.is_multiple_of(MINUTE) && packets(&total) != packets(&self.told) {
             log::info!("totals {}", totals(&total));
             self.told = total;
@@ -217,8 +232,11 @@ impl Daemon {
             Request::Status => Ok(self.status()),
             Request::Clients { limit, skip } => {
                 self.look_at_flows();
+                self.looked = true;
+                let firewall = self.firewall.as_ref();
                 let facts = clients::Facts {
                     view: &self.radio.view(),
+                    passing: firewall.map(Firewall::passing).unwrap_or_default(),
                     helped: &self.helped,
                     names: &Names::read(),
                     helping: self.is_helping(),
@@ -262,6 +280,22 @@ impl Daemon {
         let flows = self.flows(LOOKED_AT);
         for client in self.helped.look(self.started.elapsed().as_secs(), &flows) {
             self.radio.helping(client);
+        }
+    }
+
+    /// Has clients that lose something come by the queue at once, and, when a second is over, those
+    /// that lose nothing pass as they are, if they were silent in it: because all of them were, or
+    /// where it is known of each.
+    fn turn_gates(&mut self, second: Option<(bool, bool)>) {
+        let Some(firewall) = &mut self.firewall else { return };
+        let is_silent = |client: Option<IpAddr>| match second {
+            Some((true, _)) => true,
+            Some((false, true)) => client.is_some_and(|client| self.helped.is_silent(client)),
+            Some((false, false)) | None => false,
+        };
+        let clean = self.radio.clean();
+        if let Some(passing) = self.gates.turn(&clean, second.is_some(), &is_silent) {
+            firewall.let_pass(passing);
         }
     }
 
@@ -317,6 +351,8 @@ impl Daemon {
         });
         answer["sidekick"] = self.sidekick.status();
         answer["radio"] = clients::radio(&radio);
+        answer["radio"]["passing"] =
+            firewall.map_or(0, |it| clients::passing(&radio, it.passing())).into();
         answer["helping"] = self.is_helping().into();
         answer
     }

@@ -24,6 +24,10 @@ pub const TABLE: &str = "pemi";
 /// br_netfilter brings to iptables at -1 and `srcnat` at 300.
 const AFTER_FILTERS: i32 = 310;
 
+/// So long a client is clean when nobody says so again; three times the time after which the
+/// daemon does.
+const CLEAN_FOR: &str = "1m";
+
 /// The families that the table may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -115,6 +119,14 @@ fn queues(config: &Config) -> (u16, u16) {
     (config.queue, config.queue.saturating_add(config.queues.max(1) - 1))
 }
 
+/// A set of clients whose packets pass as they are. What the daemon does not say again runs out:
+/// without it nobody would notice that they lose something by now.
+fn clean_set(name: &str, kind: &str) -> String {
+    format!(
+        "\tset {name} {{\n\t\ttype {kind}\n\t\tflags timeout\n\t\ttimeout {CLEAN_FOR}\n\t}}\n\n"
+    )
+}
+
 /// Packets pass while no daemon is there (`bypass`). The kernel spreads flows over
 /// several queues by their two addresses, in both directions alike.
 fn queue(config: &Config) -> String {
@@ -153,7 +165,7 @@ fn set(items: impl IntoIterator<Item = impl Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Repair;
+    use crate::config::{Radio, Repair, Repaired, Sidekick};
 
     fn config() -> Config {
         Config {
@@ -226,6 +238,41 @@ mod tests {
     }
 
     #[test]
+    fn clean_clients_pass_where_there_is_a_gate() {
+        let text = ruleset(&config());
+        for (family, set) in [("ip", "clean4"), ("ip6", "clean6")] {
+            let unmarked = format!(
+                "\t\tct original {family} saddr @{set} ct mark set ct mark & 0xafffffff return\n"
+            );
+            let passes = format!("\t\tct original {family} saddr @{set} return\n");
+            for (rule, after) in [(unmarked, "ct mark set ct mark | "), (passes, "counter queue")] {
+                let (at, after) = (text.find(&rule).unwrap(), text.find(after).unwrap());
+                assert!(at < after, "{text}");
+            }
+            assert!(text.contains(&format!("set {set} {{\n\t\ttype ipv{}", &set[5..])), "{text}");
+        }
+        // Who is not known to be clean, or of whom nobody speaks any more, comes by the queue.
+        assert_eq!(text.matches("\t\ttimeout 1m\n").count(), 2, "{text}");
+        let bridged = ruleset(&Config { mode: Mode::Bridged, ..config() });
+        assert!(bridged.contains("set clean {\n\t\ttype ether_addr\n"), "{bridged}");
+        for without in [
+            Config { release_s: 0, ..config() },
+            Config { radio: Radio::Off, ..config() },
+            Config { direction: Repaired::Both, ..config() },
+            Config { sidekick: Sidekick { enabled: true, ..config().sidekick }, ..config() },
+        ] {
+            for mode in [Mode::Routed, Mode::Bridged] {
+                let text = ruleset(&Config { mode, ..without.clone() });
+                assert!(!text.contains("clean"), "{text}");
+            }
+        }
+        // There nobody fills a set, and all is as without a gate.
+        assert!(!iptables(&config()).unwrap().contains("clean"));
+        let without = Config { release_s: 0, ..config() };
+        assert_eq!(iptables(&config()), iptables(&without));
+    }
+
+    #[test]
     fn the_queue_comes_after_every_filter() {
         for mode in [Mode::Routed, Mode::Bridged] {
             let text = ruleset(&Config { mode, ..config() });
@@ -260,8 +307,8 @@ mod tests {
         let text = ruleset(&Config { mode: Mode::Bridged, port: vec![443], ..config() });
         assert!(text.starts_with("add table bridge pemi\n"));
         for part in [
-            "oifname { \"br-lan\", \"eth1\" } udp sport { 443 } goto help",
-            "meta ibrname { \"br-lan\", \"eth1\" } udp dport { 443 } goto help",
+            "oifname { \"br-lan\", \"eth1\" } udp sport { 443 } ether daddr != @clean goto help",
+            "meta ibrname { \"br-lan\", \"eth1\" } udp dport { 443 } ether saddr != @clean goto help",
             "ip saddr . ip daddr . udp sport . udp dport @bypassed4 return",
             "add @bypassed6 { ip6 daddr . ip6 saddr . udp dport . udp sport }",
         ] {

@@ -12,7 +12,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use crate::config::Config;
+use crate::firewall::clean::{self, Member};
 use crate::firewall::nft::{self, nft};
+use crate::firewall::recall::recall;
 use crate::firewall::rules::{self, Family, TABLE};
 use crate::sys::socket::{self, Buffer};
 
@@ -36,6 +38,10 @@ pub struct Firewall {
     ruleset: String,
     notifications: File,
     buffer: Box<[u8]>,
+    /// For the sets of clean clients, and who is in them; none where there are no sets.
+    sets: File,
+    clean: Vec<Member>,
+    gates: bool,
     /// When to load the rules again.
     due: Option<Instant>,
     retry: Duration,
@@ -57,6 +63,9 @@ impl Firewall {
             ruleset: rules::ruleset(config),
             notifications: File::from(fd),
             buffer: vec![0; 32 << 10].into_boxed_slice(),
+            sets: File::from(socket::raw(libc::AF_NETLINK, libc::NETLINK_NETFILTER)?),
+            clean: Vec::new(),
+            gates: config.gates(),
             due: None,
             retry: RETRY[0],
             error: None,
@@ -67,11 +76,38 @@ impl Firewall {
 
     /// Changes the rules if `config` asks for other ones.
     pub fn configure(&mut self, config: &Config) {
+        self.gates = config.gates();
         let ruleset = rules::ruleset(config);
         if ruleset != self.ruleset {
             self.ruleset = ruleset;
             self.retry = RETRY[0];
             self.load(false);
+        }
+    }
+
+    /// Lets the packets of these clients pass as they are, and of nobody else. Those of who is
+    /// none of them any more come by the rules again, also if they were offloaded.
+    pub fn let_pass(&mut self, clean: Vec<Member>) {
+        let back = self.clean.iter().any(|before| !clean.contains(before));
+        self.clean = clean;
+        self.fill();
+        if back && let Err(error) = recall() {
+            log::debug!("offloaded flows stay where they are: {error}");
+        }
+    }
+
+    /// Who passes: nobody where the rules have no sets, or are not there.
+    pub fn passing(&self) -> &[Member] {
+        if self.gates && self.error.is_none() { &self.clean } else { &[] }
+    }
+
+    /// Fills the sets. Where the table has just gone it is put back, and they with it.
+    fn fill(&self) {
+        if self.gates
+            && self.error.is_none()
+            && let Err(error) = clean::write(&self.sets, self.family, &self.clean)
+        {
+            log::debug!("clients without losses pass by the queue: {error}");
         }
     }
 
@@ -120,7 +156,10 @@ impl Firewall {
     fn load(&mut self, fresh: bool) {
         let removal = if fresh { rules::removal(self.family) } else { String::new() };
         match nft(&(removal + &self.ruleset)) {
-            Ok(()) => (self.error, self.due, self.retry) = (None, None, RETRY[0]),
+            Ok(()) => {
+                (self.error, self.due, self.retry) = (None, None, RETRY[0]);
+                self.fill();
+            }
             Err(error) => {
                 let error = format!("firewall rules cannot be loaded: {error}");
                 if self.error.as_ref() != Some(&error) {

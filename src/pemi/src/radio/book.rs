@@ -6,18 +6,24 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use pemi_engine::Time;
+use pemi_radio::counting::Counting;
 use pemi_radio::event::Event;
+use pemi_radio::mac::Mac;
 use pemi_radio::neighbour::Neighbour;
 use pemi_radio::schedule::Ask;
 use pemi_radio::station::Station;
 use pemi_radio::stations::{Record, Sample, Stations};
 
 use super::directory::Directory;
-use super::news::{Change, News, Place, RadioSample};
+use super::gate::{self, Facts};
+use super::news::{Change, Clean, News, Place, RadioSample};
 use super::view::{AccessPoint, Asked, Condition, StationView, View};
 
 /// So long a station is shown that has left: its losses are of the last hour.
 const SHOWN: Duration = Duration::from_secs(3600);
+
+/// A station that gets so many packets a second is busy: as many as a voice call has.
+const BUSY_PER_S: u128 = 50;
 
 /// All that is known.
 #[derive(Debug, Default)]
@@ -64,14 +70,15 @@ impl Book {
     }
 
     /// Takes what was answered between two moments. `complete` says that all stations of the
-    /// interface are in it.
+    /// interface are in it. Gives those that are busy.
     pub fn look(
         &mut self,
         (from, to): (Duration, Duration),
         ask: Ask,
         found: &[Station],
         complete: bool,
-    ) {
+    ) -> Vec<Mac> {
+        let mut busy = Vec::new();
         let took = u64::try_from((to.saturating_sub(from)).as_micros()).unwrap_or(u64::MAX);
         self.asked.times += 1;
         self.asked.last_us = took;
@@ -79,11 +86,16 @@ impl Book {
         for station in found {
             if let Some(sample) = self.stations.look(to, station) {
                 self.tell(station, &sample);
+                let millis = (sample.to.saturating_sub(sample.from)).as_millis();
+                if u128::from(sample.delta.sent) * 1000 >= BUSY_PER_S * millis.max(1) {
+                    busy.push(station.mac);
+                }
             }
         }
         if let (Ask::Interface(index), true) = (ask, complete) {
             self.stations.complete(from, index);
         }
+        busy
     }
 
     /// Takes an event. Those of interfaces are answered by a new list.
@@ -124,6 +136,33 @@ impl Book {
             access_points: self.access_points.clone(),
             stations: self.stations.iter().filter(recent).map(|it| self.station(now, it)).collect(),
             asked: self.asked,
+        }
+    }
+
+    /// Clients whose gate is closed, where it closes after so long without a loss.
+    pub fn clean(&self, now: Duration, release: Duration) -> Vec<Clean> {
+        let mut found = Vec::new();
+        for record in self.stations.iter() {
+            let addresses = self.directory.of(record.mac());
+            if gate::is_closed(&self.facts(now, record, &addresses), release) {
+                found.push(Clean { mac: record.mac(), addresses });
+            }
+        }
+        found
+    }
+
+    fn facts(&self, now: Duration, record: &Record, addresses: &[IpAddr]) -> Facts {
+        let mut its = self.access_points.iter().filter(|it| it.index == record.interface());
+        let history = record.history();
+        Facts {
+            known_driver: its.any(|it| it.counting != Counting::AtMost),
+            worth: record.worth(),
+            there: record.left().is_none(),
+            looked: now.saturating_sub(record.last()),
+            lost: history.total().lost,
+            clean_for: now.saturating_sub(history.clean_since()),
+            clean_sent: history.clean_sent(),
+            addresses4: addresses.iter().filter(|address| address.is_ipv4()).count(),
         }
     }
 

@@ -79,6 +79,15 @@ pub struct Place {
     pub quality: Worth,
 }
 
+/// A client whose radio loses nothing: its gate is closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clean {
+    /// Its station's address.
+    pub mac: Mac,
+    /// Its addresses on the internet, as far as they are known.
+    pub addresses: Vec<IpAddr>,
+}
+
 /// What is new to one reader. The reader's own waker is woken whenever there is something.
 #[derive(Debug)]
 pub struct Inbox {

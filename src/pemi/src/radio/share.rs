@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::book::{Book, find};
-use super::news::{Inbox, Place};
+use super::gate::FRESH;
+use super::news::{Clean, Inbox, Place};
 use super::view::View;
 use crate::sys::clock;
 use crate::sys::poll::Waker;
@@ -30,6 +31,18 @@ pub struct Share {
     places: Mutex<Vec<(IpAddr, Place)>>,
     helped: Mutex<Vec<IpAddr>>,
     readers: Mutex<Vec<Arc<Inbox>>>,
+    /// Wakes whoever lets clean clients pass, when one of them is none any more.
+    pub(super) opened: Waker,
+    /// After so many seconds without a loss a gate closes; none does with 0.
+    release_s: AtomicU32,
+    gates: Mutex<Gates>,
+}
+
+/// Closed gates, and when that was true.
+#[derive(Debug, Default)]
+struct Gates {
+    at: Duration,
+    closed: Vec<Clean>,
 }
 
 impl Share {
@@ -42,7 +55,21 @@ impl Share {
             places: Mutex::default(),
             helped: Mutex::default(),
             readers: Mutex::default(),
+            opened: Waker::new()?,
+            release_s: AtomicU32::new(0),
+            gates: Mutex::default(),
         })
+    }
+
+    /// Clients whose radio loses nothing; nobody when the thread does not come to look.
+    pub(super) fn clean(&self) -> Vec<Clean> {
+        let gates = locked(&self.gates);
+        if now().saturating_sub(gates.at) < FRESH { gates.closed.clone() } else { Vec::new() }
+    }
+
+    /// Says after how many seconds gates close; 0: never.
+    pub(super) fn release_after(&self, seconds: u32) {
+        self.release_s.store(seconds, Ordering::Relaxed);
     }
 
     /// Where this client is; nothing if it is on no radio of this router, as far as is known.
@@ -107,6 +134,7 @@ impl Share {
         change(&mut book);
         let news = book.news(now());
         book.places().clone_into(&mut locked(&self.places));
+        self.judge(&book);
         drop(book);
         if news.is_empty() {
             return;
@@ -115,6 +143,19 @@ impl Share {
         // Whoever is the only one to know a reader is this list.
         readers.retain(|inbox| Arc::strong_count(inbox) > 1);
         readers.iter().for_each(|inbox| inbox.put(&news));
+    }
+
+    fn judge(&self, book: &Book) {
+        let (now, release_s) = (now(), self.release_s.load(Ordering::Relaxed));
+        let closed = match release_s {
+            0 => Vec::new(),
+            _ => book.clean(now, Duration::from_secs(release_s.into())),
+        };
+        let mut gates = locked(&self.gates);
+        if gates.closed.iter().any(|before| !closed.contains(before)) {
+            self.opened.wake();
+        }
+        *gates = Gates { at: now, closed };
     }
 }
 

@@ -14,9 +14,11 @@ use pemi_radio::event::Event;
 use pemi_radio::interface::Interface;
 use pemi_radio::kernel::driver;
 use pemi_radio::link::Link;
+use pemi_radio::mac::Mac;
 use pemi_radio::radio::{Events, Radio};
 use pemi_radio::route::{Changes, Route};
 use pemi_radio::schedule::{Ask, Schedule};
+use pemi_radio::station::Station;
 
 use super::book::Book;
 use super::share::{Share, now};
@@ -168,7 +170,20 @@ impl Watch {
         if !complete {
             self.list_soon();
         }
-        self.write(|book| book.look((from, to), ask, &found, complete));
+        let mut busy = Vec::new();
+        self.write(|book| busy = book.look((from, to), ask, &found, complete));
+        self.attend(to, &found, &busy);
+    }
+
+    /// Nobody sees the packets of a client whose gate is closed. While there are many, its station
+    /// is asked about as often as those that are helped, so that the gate opens soon.
+    fn attend(&mut self, now: Duration, found: &[Station], busy: &[Mac]) {
+        let clean = self.share.clean();
+        for station in found.iter().filter(|station| busy.contains(&station.mac)) {
+            if clean.iter().any(|client| client.mac == station.mac) {
+                self.schedule.helping(now, station.interface, station.mac);
+            }
+        }
     }
 
     /// Lists all access points anew, by new sockets: nl80211 may be another one than before.

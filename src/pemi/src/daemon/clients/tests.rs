@@ -100,7 +100,13 @@ fn sentences() {
 #[test]
 fn a_station_with_everything() {
     let (view, helped) = (view(vec![station()]), helped(&[9]));
-    let facts = Facts { view: &view, helped: &helped, names: &Names::default(), helping: true };
+    let facts = Facts {
+        view: &view,
+        helped: &helped,
+        names: &Names::default(),
+        passing: &[],
+        helping: true,
+    };
     let answer = clients(&facts, 10, 0);
     assert_eq!((&answer["total"], &answer["radio"]), (&json!(1), &json!("works")));
     let client = &answer["clients"][0];
@@ -134,13 +140,35 @@ fn a_station_with_everything() {
 }
 
 #[test]
+fn whose_gate_is_closed() {
+    let (view, helped) = (view(vec![station()]), helped(&[]));
+    let gate = |passing: &[Member]| {
+        let names = &Names::default();
+        let facts = Facts { view: &view, helped: &helped, names, passing, helping: true };
+        let told = clients(&facts, 10, 0)["clients"][0]["gate"].clone();
+        (told, super::passing(&view, passing))
+    };
+    assert_eq!(gate(&[]), (json!("open"), 0));
+    assert_eq!(gate(&[IpAddr::from([192, 0, 2, 8]).into()]), (json!("open"), 0));
+    assert_eq!(gate(&[IpAddr::from([192, 0, 2, 9]).into()]), (json!("closed"), 1));
+    // On a bridge.
+    assert_eq!(gate(&[Member::station([2, 0, 0, 0, 2, 0])]), (json!("closed"), 1));
+}
+
+#[test]
 fn who_is_no_station_and_pages() {
     let mut second = station();
     second.mac = Mac([2, 0, 0, 0, 1, 0]);
     second.addresses.clear();
     second.interface = 99;
     let (view, helped) = (view(vec![station(), second]), helped(&[9, 4]));
-    let facts = Facts { view: &view, helped: &helped, names: &Names::default(), helping: true };
+    let facts = Facts {
+        view: &view,
+        helped: &helped,
+        names: &Names::default(),
+        passing: &[],
+        helping: true,
+    };
     let page = |limit, skip| clients(&facts, limit, skip)["clients"].as_array().unwrap().clone();
     let all = page(10, 0);
     let macs: Vec<_> = all.iter().map(|client| client["mac"].as_str()).collect();

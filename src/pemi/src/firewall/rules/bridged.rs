@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, queue, set};
+use super::{AFTER_FILTERS, Devices, clean_set, queue, set};
 use crate::config::Config;
 
 /// Flows remembered as let go, each of them in both directions.
@@ -19,6 +19,10 @@ const BYPASSED_FOR: &str = "5m";
 pub fn nft(config: &Config) -> String {
     let bypass_mark = config.bypass_mark;
     let (mut sets, mut look, mut learn) = (String::new(), String::new(), String::new());
+    if config.gates() {
+        // Of stations, whose addresses on the internet a bridge need not know.
+        sets = clean_set("clean", "ether_addr");
+    }
     for (version, family) in [("4", "ip"), ("6", "ip6")] {
         let there = format!("{family} saddr . {family} daddr . udp sport . udp dport");
         let back = format!("{family} daddr . {family} saddr . udp dport . udp sport");
@@ -63,8 +67,15 @@ pub fn nft(config: &Config) -> String {
 /// its ports.
 fn forward(config: &Config) -> String {
     let ports = set(&config.port);
+    let [from_clean, to_clean] = match config.gates() {
+        true => ["ether saddr != @clean ", "ether daddr != @clean "],
+        false => ["", ""],
+    };
     let both = |from: &str, to: &str| {
-        format!("\t\t{from}udp dport {ports} goto help\n\t\t{to}udp sport {ports} goto help\n")
+        format!(
+            "\t\t{from}udp dport {ports} {from_clean}goto help\n\
+             \t\t{to}udp sport {ports} {to_clean}goto help\n"
+        )
     };
     match Devices::of(config) {
         Devices::None => String::new(),

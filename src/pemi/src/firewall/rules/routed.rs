@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, queue, queues, set};
+use super::{AFTER_FILTERS, Devices, clean_set, queue, queues, set};
 use crate::config::Config;
 
 /// What a rule asks of a packet.
@@ -108,6 +108,9 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
 /// The inside of the nft table.
 pub fn nft(config: &Config) -> String {
     let mut text = String::new();
+    if config.gates() {
+        text = clean_set("clean4", "ipv4_addr") + &clean_set("clean6", "ipv6_addr");
+    }
     for (chain, head) in [
         (Chain::Claim, format!("claim {{\n\t\t{}", base("forward", "mangle"))),
         (Chain::Forward, format!("forward {{\n\t\t{}", base("forward", AFTER_FILTERS))),
@@ -119,8 +122,11 @@ pub fn nft(config: &Config) -> String {
         if chain == Chain::Help && rules.is_empty() {
             continue;
         }
-        let gap = if text.is_empty() { "" } else { "\n" };
+        let gap = if chain == Chain::Claim { "" } else { "\n" };
         let _ = writeln!(text, "{gap}\tchain {head}");
+        if config.gates() && !rules.is_empty() {
+            text.push_str(&clean(config, chain));
+        }
         for rule in rules {
             let tests = rule.tests.iter().map(nft_test);
             let words: Vec<String> = tests.chain([nft_act(config, &rule.act)]).collect();
@@ -129,6 +135,20 @@ pub fn nft(config: &Config) -> String {
         text.push_str("\t}\n");
     }
     text
+}
+
+/// The first rules of a chain, for clean clients, which iptables has no sets of: those who began a connection, whatever the
+/// direction of the packet, and before any translation. Their connections have neither mark:
+/// helped ones go there again, and who was let go is claimed as any other when its client begins
+/// to lose.
+fn clean(config: &Config, chain: Chain) -> String {
+    let unmark = !(config.bypass_mark | config.helped_mark);
+    let act = match chain {
+        Chain::Claim => format!("ct mark set ct mark & {unmark:#010x} return"),
+        Chain::Help => "return".into(),
+        _ => return String::new(),
+    };
+    format!("\t\tct original ip saddr @clean4 {act}\n\t\tct original ip6 saddr @clean6 {act}\n")
 }
 
 fn base(hook: &str, priority: impl std::fmt::Display) -> String {

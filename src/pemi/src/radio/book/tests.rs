@@ -38,9 +38,9 @@ fn station(interface: u32, sent: u32, failed: u32) -> Station {
     Station { interface, mac: MAC, counters, queue, ..Station::default() }
 }
 
-fn look(book: &mut Book, at: u64, found: &[Station]) {
+fn look(book: &mut Book, at: u64, found: &[Station]) -> Vec<Mac> {
     let ask = Ask::Interface(found.first().map_or(3, |station| station.interface));
-    book.look((ms(at), ms(at + 1)), ask, found, true);
+    book.look((ms(at), ms(at + 1)), ask, found, true)
 }
 
 /// Changes of stations among the news.
@@ -144,4 +144,95 @@ fn why_there_is_nothing() {
     assert_eq!(book.view(ms(0)).condition, Condition::NoAccessPoint);
     book.list(ms(0), Err(Condition::NoRadio));
     assert_eq!(book.view(ms(0)).condition, Condition::NoRadio);
+}
+
+/// Gates close 30 s after the last loss.
+const RELEASE: Duration = Duration::from_secs(30);
+
+/// Looks each second from one to another, while so many packets a second are sent; gives when
+/// the gate was closed first.
+fn closed_at(
+    book: &mut Book,
+    seconds: std::ops::Range<u64>,
+    rate: u32,
+    its: &Station,
+) -> Option<u64> {
+    let mut its = *its;
+    seconds.into_iter().find(|second| {
+        its.counters.sent += rate;
+        its.counters.received += rate;
+        look(book, second * 1000, &[its]);
+        !book.clean(ms(second * 1000 + 2), RELEASE).is_empty()
+    })
+}
+
+#[test]
+fn the_gate_of_who_loses_nothing_is_closed() {
+    let mut book = book();
+    look(&mut book, 0, &[station(3, 7000, 10)]);
+    assert_eq!(book.clean(ms(1), RELEASE), [], "what was before is not known");
+    // Who has not lost anything need not wait for longer than its packets take.
+    assert_eq!(closed_at(&mut book, 1..60, 100, &station(3, 7000, 10)), Some(10));
+    let clean = [Clean { mac: MAC, addresses: vec![client(9)] }];
+    assert_eq!(book.clean(ms(10_010), RELEASE), clean);
+    // One loss opens it, for 30 s and a thousand packets.
+    look(&mut book, 11_000, &[station(3, 8100, 11)]);
+    assert_eq!(book.clean(ms(11_002), RELEASE), []);
+    assert_eq!(closed_at(&mut book, 12..100, 100, &station(3, 8100, 11)), Some(41));
+    look(&mut book, 43_000, &[station(3, 12_000, 12)]);
+    assert_eq!(closed_at(&mut book, 44..1000, 0, &station(3, 12_000, 12)), None, "silence");
+    assert_eq!(closed_at(&mut book, 1000..1100, 10, &station(3, 12_000, 12)), Some(1099));
+}
+
+#[test]
+fn a_gate_goes_with_its_station() {
+    let mut book = book();
+    look(&mut book, 0, &[station(3, 0, 0)]);
+    assert_eq!(closed_at(&mut book, 1..9, 600, &station(3, 0, 0)), Some(2));
+    // It roams; counters begin anew, and the next look is nothing but a look.
+    book.hear(ms(3_000), &Event::Joined { interface: 4, mac: MAC });
+    book.hear(ms(3_001), &Event::Left { interface: 3, mac: MAC });
+    look(&mut book, 3_500, &[station(4, 20, 0)]);
+    assert_eq!(book.clean(ms(3_600), RELEASE).len(), 1);
+    // It associates again; what it lost there is counted from zero.
+    book.hear(ms(4_000), &Event::Left { interface: 4, mac: MAC });
+    assert_eq!(book.clean(ms(4_000), RELEASE), [], "nobody there");
+    book.hear(ms(4_001), &Event::Joined { interface: 4, mac: MAC });
+    assert_eq!(book.clean(ms(4_002), RELEASE).len(), 1);
+    look(&mut book, 5_000, &[station(4, 10, 1)]);
+    assert_eq!(book.clean(ms(5_002), RELEASE), []);
+}
+
+#[test]
+fn a_station_is_busy_that_gets_many_packets() {
+    let mut book = book();
+    assert_eq!(look(&mut book, 0, &[station(3, 0, 0)]), [], "from now on");
+    assert_eq!(look(&mut book, 1_000, &[station(3, 49, 0)]), []);
+    assert_eq!(look(&mut book, 2_000, &[station(3, 99, 0)]), [MAC]);
+    assert_eq!(look(&mut book, 2_100, &[station(3, 104, 0)]), [MAC]);
+}
+
+#[test]
+fn a_gate_is_open_where_nothing_is_known() {
+    let closed = |access_point: AccessPoint, failed: u32| {
+        let mut book = book();
+        book.list(ms(0), Ok(vec![access_point]));
+        look(&mut book, 0, &[station(3, 0, 0)]);
+        look(&mut book, 1_000, &[station(3, 2000, failed)]);
+        (book.clean(ms(1_002), RELEASE).len(), book)
+    };
+    let (one, mut book) = closed(access_point(3), 0);
+    assert_eq!(one, 1);
+    assert_eq!(book.clean(ms(11_002), RELEASE), [], "nobody looks any more");
+    look(&mut book, 11_000, &[station(3, 2100, 0)]);
+    assert_eq!(book.clean(ms(11_002), RELEASE).len(), 1);
+    // Another address of IPv4: it relays for somebody, as it seems.
+    book.learn(Neighbour { address: client(8), mac: MAC });
+    assert_eq!(book.clean(ms(11_003), RELEASE), []);
+    book.list(ms(11_004), Err(Condition::Off));
+    assert_eq!(book.clean(ms(11_005), RELEASE), []);
+    // A driver that nobody has read, and one that counts attempts.
+    let unread = AccessPoint { counting: Counting::AtMost, ..access_point(3) };
+    assert_eq!(closed(unread, 0).0, 0);
+    assert_eq!(closed(access_point(3), 1000).0, 0);
 }
