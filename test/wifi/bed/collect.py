@@ -47,6 +47,8 @@ def run(setup: Setup, logs: Path) -> dict[str, object]:
         },
         "station": _station(logs),
         "clients": _clients(logs),
+        "counters": _counted(logs),
+        "passing": _passing(logs),
     }
 
 
@@ -54,6 +56,18 @@ def _clients(logs: Path) -> list[dict] | None:
     """What the daemon tells of the stations, if it took part."""
     path = logs / "clients.json"
     return json.loads(path.read_text())["clients"] if path.exists() else None
+
+
+def _counted(logs: Path) -> dict[str, list[int]]:
+    """Packets to clients that came by the rules, and packets that came to the queue, by when."""
+    files = sorted(logs.glob("counters.*"))
+    return {path.suffix[1:]: [int(word) for word in path.read_text().split()] for path in files}
+
+
+def _passing(logs: Path) -> int | None:
+    """Clients that the rules know as such that lose nothing, if somebody asked at the end."""
+    path = logs / "set.txt"
+    return path.read_text().count("expires") if path.exists() else None
 
 
 def _complaints(logs: Path) -> str:

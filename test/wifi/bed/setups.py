@@ -58,6 +58,9 @@ class Setup:
     pemi_options: str = ""
     # In place of the preset's air: the text of a file in the form of one preset.
     air: str | None = None
+    # Lines for the guest, before the client begins and when it is done.
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -95,6 +98,7 @@ class Setup:
             before = [" ".join(["server", *self.app.server(place)])]
         if not lossless:
             before += self._around()
+        before += self.before
         air = self.preset.name if self.air is None else f"/plan/air/{name}"
         lines = {
             "AIR": "clean" if lossless else air,
@@ -103,6 +107,7 @@ class Setup:
             "PEMI_OPTIONS": self.pemi_options,
             "LIMIT_S": f"{self.app.timeout_s:.0f}",
             "BEFORE": " &&\n".join(before),
+            "AFTER": " &&\n".join(self.after),
             "CLIENT": shlex.join(self.app.client(place)),
         }
         return "".join(f"{key}={shlex.quote(value)}\n" for key, value in lines.items())

@@ -18,6 +18,7 @@ run() {
 	outcome=$?
 	cut -d' ' -f1 /proc/uptime >"$logs/finished"
 	stations after
+	eval "${AFTER:-}" || return 1
 	[ "$ASSIST" != pemi ] || stop_pemi
 	# shellcheck disable=SC2046 # several numbers
 	kill $(cat "$logs"/*.pid) 2>/dev/null
@@ -25,7 +26,7 @@ run() {
 	wait
 	medium end "$logs/air.csv.ended"
 	inside wan /sbin/tc -s -j qdisc show >"$logs/wan.json"
-	rm -rf "$logs"/air.csv.* "$logs/www"
+	rm -rf "$logs"/air.csv.* "$logs"/warm.csv* "$logs/www"
 	return $outcome
 }
 
@@ -116,6 +117,70 @@ stop_pemi() {
 		sleep 0.1
 		tries=$((tries - 1))
 	done
+}
+
+# A firewall as fw4 makes it where flow offloading is on, with our rule in it, if there is one.
+offload() {
+	nft -f - <<-END
+		add table inet fw4
+		delete table inet fw4
+		table inet fw4 {
+			flowtable ft {
+				hook ingress priority filter
+				devices = { br-lan, eth1 }
+			}
+			chain seen {
+				type filter hook forward priority -400; policy accept;
+				udp sport $PORT counter
+			}
+			chain forward {
+				type filter hook forward priority filter; policy accept;
+				meta l4proto { tcp, udp } flow offload @ft
+				ct state established,related accept
+			}
+		}
+	END
+	[ "$ASSIST" != pemi ] || pemi rules --config /run/pemi.json --fw4 | nft -f -
+}
+
+# counters WHEN: packets to clients that came by rules, and those that came to the queue.
+counters() {
+	{
+		nft list chain inet fw4 seen
+		nft list chain inet pemi help
+	} 2>/dev/null | grep -o 'counter packets [0-9]*' | cut -d' ' -f3 >"$logs/counters.$1"
+}
+
+gate_is() {
+	pemi clients --json | grep -q "\"gate\":\"$1\""
+}
+
+# Downloads until the client is known to lose nothing. What follows is logged from its beginning.
+until_the_gate_is_closed() {
+	medium "begin clean $SEED $logs/warm.csv" "$logs/warm.csv.begun"
+	eval "/bin/ip netns exec cli1 $CLIENT" >/dev/null 2>&1
+	[ "$ASSIST" != pemi ] || until_true gate_is closed
+	rm "$logs/air.csv.begun"
+	medium "begin clean $SEED $logs/air.csv" "$logs/air.csv.begun"
+	counters before
+}
+
+# turns_bad SECONDS: then the air is that of this run.
+turns_bad() {
+	(
+		sleep "$1"
+		counters turned
+		rm "$logs/air.csv.begun"
+		medium "begin $AIR $SEED $logs/air.csv" "$logs/air.csv.begun"
+	) &
+}
+
+# dies SECONDS: the daemon is killed then.
+dies() {
+	(
+		sleep "$1"
+		kill -9 "$PEMI"
+	) &
 }
 
 # How often the daemon has asked the access points.

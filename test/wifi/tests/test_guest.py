@@ -4,6 +4,7 @@ does on it. Needs the built programs: `make test-wifi`."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import statistics
 
@@ -88,11 +89,40 @@ _REPORTED = [
 ]
 
 
+def _gated(
+    size: int,
+    *setup: object,
+    then: str = "true",
+    after: tuple[str, ...] = (),
+    pemi_options: str = "",
+) -> Setup:
+    """A download past a firewall that offloads flows, once nothing is known to be lost."""
+    before = ("offload", "until_the_gate_is_closed", then)
+    made = _setup("clean", _download(size), *setup, pemi_options=pemi_options)
+    return dataclasses.replace(made, before=before, after=(*after, "counters after"))
+
+
+_GATED = [
+    _gated(3_000_000),
+    _gated(3_000_000, "pemi"),
+    _gated(3_000_000, "pemi", 2, _ONE_PERCENT, then="turns_bad 1", pemi_options="--repair radio"),
+    _gated(
+        2_000_000,
+        "pemi",
+        3,
+        then="dies 0.5",
+        # Longer than the rules remember whom nobody speaks of.
+        after=("sleep 61", "nft list set inet pemi clean4 >$logs/set.txt", "start_pemi"),
+    ),
+]
+
+
 @pytest.fixture(scope="module")
 def boots() -> list[list[series.Run]]:
     """A guest for each core; the longest first."""
     cores = len(os.sched_getaffinity(0))
     parts = [_NO_BAR, _MEASURED, _APPLICATIONS, _REPEATED, _REPEATED, _ENCRYPTED, _REPORTED]
+    parts.append(_GATED)
     return series.carry_out(parts, jobs=cores)
 
 
@@ -203,3 +233,38 @@ def test_what_the_access_point_reports_is_repaired_once(boots):
     # A client's first packet may get lost before the router has seen anything of it.
     goodput = statistics.median(run["metrics"]["goodput_mbps"] for run in helped)
     assert goodput >= 0.95 * lossless["metrics"]["goodput_mbps"]
+
+
+def test_who_loses_nothing_costs_nothing(boots):
+    off, on = boots[7][:2]
+    (passed, queued), (passed_after, queued_after) = (
+        on["counters"][when] for when in ("before", "after")
+    )
+    # The first download was seen, and proved that nothing is lost.
+    assert queued > 1000
+    assert queued_after == queued
+    # As without: one packet comes by the rules, and the flow is offloaded.
+    assert passed_after - passed == off["counters"]["after"][0] - off["counters"]["before"][0] == 1
+    assert on["inference"]["copies"] == 0
+    assert on["metrics"]["goodput_mbps"] >= 0.999 * off["metrics"]["goodput_mbps"]
+    (client,) = on["clients"]
+    assert (client["gate"], client["state"]) == ("closed", "clean")
+
+
+def test_a_running_flow_is_helped_once_it_loses(boots):
+    run = boots[7][2]
+    (_, before), (_, turned), (_, after) = (
+        run["counters"][when] for when in ("before", "turned", "after")
+    )
+    assert turned == before
+    # It was offloaded, and comes back when a loss is counted.
+    assert after - turned > 500
+    assert run["router"]["status"]["losses"]["repaired"] > 0
+    (client,) = run["clients"]
+    assert client["gate"] == "open"
+
+
+def test_a_killed_daemon_leaves_nobody_behind(boots):
+    run = boots[7][3]
+    assert run["metrics"]["complete"]
+    assert run["passing"] == 0
