@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What goes in and what comes out.
 
+use alloc::vec::Vec;
 use core::net::{IpAddr, SocketAddr};
 
 use crate::time::{MS, Nanos, SEC, Time};
@@ -189,6 +190,8 @@ pub struct Config {
     /// ([`Action::Send`]). What is reported lost is then sent again, and nothing is inferred of
     /// clients of which reports come. Not together with [`Config::both_directions`].
     pub reports: bool,
+    /// Whose losses are repaired.
+    pub protocols: Protocols,
     /// Whether losses beyond the router, from the clients to the servers, are
     /// repaired as well. Heeded by [`Engines`](crate::Engines) only; what the two
     /// of them do with the other settings is told there.
@@ -201,7 +204,28 @@ pub struct Config {
     pub tunables: Tunables,
 }
 
+/// Whose losses are repaired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protocols {
+    /// Those of QUIC, whichever port it uses.
+    Quic,
+    /// Those of TCP and of everything over UDP as well, but only where they are reported
+    /// ([`Config::reports`]).
+    All {
+        /// Ports of servers whose UDP may be QUIC.
+        quic: Vec<u16>,
+    },
+}
+
 impl Config {
+    /// The ports of QUIC, if other flows are repaired as well.
+    pub(crate) fn others(&self) -> Option<&[u16]> {
+        match &self.protocols {
+            Protocols::All { quic } if self.reports => Some(quic),
+            Protocols::All { .. } | Protocols::Quic => None,
+        }
+    }
+
     /// The constants of the rules, which a sweep may have changed.
     #[cfg(feature = "sweep")]
     pub(crate) fn tunables(&self) -> Tunables {
@@ -240,6 +264,7 @@ impl Default for Config {
             hold_cap: 100 * MS,
             events: false,
             reports: false,
+            protocols: Protocols::Quic,
             both_directions: false,
             #[cfg(feature = "ablation")]
             without: Default::default(),

@@ -45,7 +45,8 @@ mod tunables;
 mod wire;
 
 pub use api::{
-    Action, Config, Direction, Event, EventKind, Fate, FlowInfo, FlowState, Handle, Ticket, Verdict,
+    Action, Config, Direction, Event, EventKind, Fate, FlowInfo, FlowState, Handle, Protocols,
+    Ticket, Verdict,
 };
 pub use engine::Engine;
 pub use engine::both::Engines;

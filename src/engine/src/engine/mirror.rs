@@ -23,7 +23,7 @@ impl Engine {
         self.expire(now);
         if let Parsed::Udp(udp) = packet::parse(packet) {
             let reply = (direction == Direction::Up) != self.mirrored;
-            let slot = self.flow_slot(now, reply, &udp, packet.len());
+            let slot = self.flow_slot(now, reply, udp.ends(), false, packet.len());
             self.with_flow(now, slot, |flow, cx| flow.pass_by(cx, reply, packet));
         }
     }
@@ -41,7 +41,7 @@ impl Engine {
         server: SocketAddr,
     ) -> Option<FlowInfo> {
         let (receiver, sender) = if self.mirrored { (server, client) } else { (client, server) };
-        let slot = self.flows.find(&FlowKey { receiver, sender })?;
+        let slot = self.flows.find(&FlowKey { receiver, sender, tcp: false })?;
         self.flows.get(slot).map(|flow| flow.info(now))
     }
 

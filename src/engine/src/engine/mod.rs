@@ -3,6 +3,7 @@
 
 pub(crate) mod both;
 mod mirror;
+mod other;
 mod reported;
 
 use alloc::vec::Vec;
@@ -21,7 +22,7 @@ use crate::store::table::{Standing, Table};
 use crate::store::tickets::Tickets;
 use crate::store::timers::Timers;
 use crate::time::{Nanos, SEC, Time};
-use crate::wire::packet::{self, Parsed, Udp};
+use crate::wire::packet::{self, Parsed};
 use crate::wire::quic;
 
 /// Clients remembered although none of their flows is in the table (chosen: more than a home
@@ -48,6 +49,8 @@ const ROUNDS: usize = 8;
 struct FlowKey {
     receiver: SocketAddr,
     sender: SocketAddr,
+    /// Over TCP, not UDP.
+    tcp: bool,
 }
 
 // What derive would give feeds the hasher in a dozen small pieces, and this is
@@ -55,13 +58,12 @@ struct FlowKey {
 impl Hash for FlowKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for end in [self.receiver, self.sender] {
+            let port = u32::from(self.tcp) << 16 | u32::from(end.port());
             match end.ip() {
-                IpAddr::V4(ip) => {
-                    state.write_u64(u64::from(ip.to_bits()) << 16 | u64::from(end.port()))
-                }
+                IpAddr::V4(ip) => state.write_u64(u64::from(ip.to_bits()) << 32 | u64::from(port)),
                 IpAddr::V6(ip) => {
                     state.write_u128(ip.to_bits());
-                    state.write_u16(end.port());
+                    state.write_u32(port);
                 }
             }
         }
@@ -128,7 +130,10 @@ impl Engine {
         self.give_up_reports(now);
         let udp = match packet::parse(packet) {
             Parsed::Udp(udp) => udp,
-            Parsed::Other => {
+            Parsed::Tcp(tcp) if self.config.others().is_some() => {
+                return self.on_segment(now, reply, packet, &tcp, handle);
+            }
+            Parsed::Tcp(_) | Parsed::Other => {
                 self.stats.packets_other += 1;
                 return Verdict::Forward;
             }
@@ -138,7 +143,7 @@ impl Engine {
                 return Verdict::Forward;
             }
         };
-        let slot = self.flow_slot(now, reply, &udp, packet.len());
+        let slot = self.flow_slot(now, reply, udp.ends(), false, packet.len());
         let payload = udp.payload(packet);
         let seen = quic::inspect(payload);
         let shown = self.with_flow(now, slot, |flow, cx| {
@@ -188,10 +193,16 @@ impl Engine {
 
     /// The flow's place in the table; adds it if it is new, and gives it a lasting
     /// place when both ends have spoken. The packet in hand counts.
-    fn flow_slot(&mut self, now: Time, reply: bool, udp: &Udp, bytes: usize) -> u32 {
-        let (source, destination) = udp.ends();
+    fn flow_slot(
+        &mut self,
+        now: Time,
+        reply: bool,
+        (source, destination): (SocketAddr, SocketAddr),
+        tcp: bool,
+        bytes: usize,
+    ) -> u32 {
         let (receiver, sender) = if reply { (source, destination) } else { (destination, source) };
-        let key = FlowKey { receiver, sender };
+        let key = FlowKey { receiver, sender, tcp };
         let slot = match self.flows.find(&key) {
             Some(slot) => {
                 self.flows.touch(slot);
@@ -199,9 +210,7 @@ impl Engine {
             }
             None => {
                 self.crowd_out(now, Standing::Passing, self.new_flows().saturating_sub(1));
-                let tunables = self.config.tunables();
-                let flow = Flow::new(now, receiver, sender, self.mirrored, tunables);
-                self.flows.insert(key, flow)
+                self.flows.insert(key, self.new_flow(now, receiver, sender, tcp))
             }
         };
         if self.flows.get_mut(slot).is_some_and(|flow| flow.heard(reply, bytes)) {

@@ -4,16 +4,18 @@
 
 pub(crate) mod context;
 mod mirror;
+mod other;
 pub(crate) mod out;
 mod read;
 mod repair;
 mod reported;
+mod shown;
 mod validation;
 
 use alloc::boxed::Box;
 use core::net::SocketAddr;
 
-use crate::api::{Direction, Event, EventKind, FlowInfo, FlowState, Handle, Verdict};
+use crate::api::{Config, Direction, Event, EventKind, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
@@ -26,6 +28,7 @@ use crate::measure::rtt::LocalRtt;
 use crate::measure::uplink::Uplink;
 use crate::repair::budget::Budget;
 use crate::repair::conceal::{Conceal, is_own_data};
+use crate::repair::cumulative::Cumulative;
 use crate::repair::exact::Exact;
 use crate::repair::gaps::Gaps;
 use crate::repair::governor::Governor;
@@ -46,6 +49,8 @@ const LEAST_UNACKNOWLEDGED: u64 = 2;
 enum Phase {
     Unknown(Recogniser),
     Quic,
+    /// Anything else that is repaired; of TCP, what its acknowledgements say.
+    Other(Option<Cumulative>),
     Bypassed,
 }
 
@@ -196,7 +201,7 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         self.last_seen = cx.now;
-        self.recognise(cx.config.tunables(), reply, payload, seen);
+        self.recognise(cx.config, reply, payload, seen);
         match self.phase {
             Phase::Unknown(_) => {
                 cx.stats.packets_other += 1;
@@ -207,12 +212,10 @@ impl Flow {
                 cx.stats.packets_other += 1;
                 return Verdict::Bypass;
             }
+            Phase::Other(_) => return self.on_other(cx, reply, packet, None, handle),
             Phase::Quic => cx.stats.packets_quic += 1,
         }
-        if !self.told && self.hop_slot.is_some() {
-            self.told = true;
-            self.event(cx, EventKind::FlowStart);
-        }
+        self.tell_start(cx);
         if self.uplink.is_some() {
             return self.on_mirrored(cx, reply, packet, payload, seen, handle);
         }
@@ -239,20 +242,17 @@ impl Flow {
     }
 
     /// Makes up its mind whether the flow is QUIC.
-    fn recognise(
-        &mut self,
-        tunables: Tunables,
-        reply: bool,
-        payload: &[u8],
-        seen: Option<Datagram>,
-    ) {
+    fn recognise(&mut self, config: &Config, reply: bool, payload: &[u8], seen: Option<Datagram>) {
         let Phase::Unknown(recogniser) = &mut self.phase else { return };
         match recogniser.look(reply != self.uplink.is_some(), payload, seen) {
             Judgement::Undecided => {}
+            Judgement::NotQuic if config.others().is_some() => {
+                self.becomes_other(false, config.tunables());
+            }
             Judgement::NotQuic => self.phase = Phase::Bypassed,
             Judgement::Opening => self.phase = Phase::Quic,
             Judgement::Midway => {
-                self.start = Start::over(tunables);
+                self.start = Start::over(config.tunables());
                 self.phase = Phase::Quic;
             }
         }
@@ -272,6 +272,14 @@ impl Flow {
         self.start = Start::over(cx.config.tunables());
         self.phase = Phase::Bypassed;
         self.end_event(cx);
+    }
+
+    /// Tells that it begins, once both ends have spoken.
+    fn tell_start(&mut self, cx: &mut Context<'_>) {
+        if !self.told && self.hop_slot.is_some() {
+            self.told = true;
+            self.event(cx, EventKind::FlowStart);
+        }
     }
 
     fn end_event(&mut self, cx: &mut Context<'_>) {
@@ -462,36 +470,5 @@ impl Flow {
     pub fn end(&mut self, cx: &mut Context<'_>) {
         self.release_all(cx);
         self.end_event(cx);
-    }
-
-    pub fn state(&self, now: Time) -> FlowState {
-        match self.phase {
-            Phase::Unknown(_) => FlowState::Unknown,
-            Phase::Bypassed => FlowState::Bypassed,
-            Phase::Quic if !self.start.is_over() => FlowState::Handshake,
-            Phase::Quic if !self.governor.armed(now) || self.governor.in_storm(now) => {
-                FlowState::Watching
-            }
-            Phase::Quic => FlowState::Protected,
-        }
-    }
-
-    pub fn local_rtt(&self) -> Nanos {
-        self.rtt.get()
-    }
-
-    pub fn info(&self, now: Time) -> FlowInfo {
-        FlowInfo {
-            client: self.receiver,
-            server: self.sender,
-            age: now.since(self.created),
-            bytes_down: self.bytes,
-            packets_down: self.packets,
-            local_rtt: self.rtt.get(),
-            inferred: self.inferred,
-            repaired: self.repaired,
-            resent: self.resent,
-            state: self.state(now),
-        }
     }
 }

@@ -2,7 +2,8 @@
 //! A flow of which the access point reports what was lost: nothing is inferred, what was lost is
 //! sent again at once, and replies wait until they show that it has arrived.
 
-use super::Flow;
+use super::other::ANSWER;
+use super::{Flow, Phase};
 use crate::api::{EventKind, Fate, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
@@ -76,7 +77,7 @@ impl Flow {
     }
 
     fn reported_lost(&mut self, cx: &mut Context<'_>, sent: &Sent) {
-        if !cx.hop.reports.believes_loss() {
+        if self.has_arrived(cx, sent.id) || !cx.hop.reports.believes_loss() {
             cx.stats.reports_doubted += 1;
             if sent.attempt > 0 {
                 self.loss_closed(cx);
@@ -97,7 +98,8 @@ impl Flow {
             self.loss_closed(cx);
             return;
         }
-        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.start.is_over();
+        let conceals =
+            cx.config.conceal && cx.config.has(Rule::Conceal) && self.tells_of(cx, sent.id);
         // Until the copy's own report, which sets the end.
         let until = cx.now + cx.config.hold_cap;
         if conceals && self.conceal.extend(cx.now, until, cx.config.hold_cap) {
@@ -135,6 +137,9 @@ impl Flow {
     }
 
     fn quiet(&self) -> Nanos {
+        if let Phase::Other(_) = self.phase {
+            return ANSWER;
+        }
         Exact::quiet(self.rtt.get() + self.rtt.within(Margin::Overdue))
     }
 

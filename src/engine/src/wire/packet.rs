@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Where the UDP datagram is in an IP packet (RFC 791, RFC 8200, RFC 768).
+//! Where the UDP datagram or the TCP segment is in an IP packet (RFC 791, RFC 8200, RFC 768).
 //!
 //! This is the only reader of IP and UDP headers in the project: the engine, and the
 //! daemon for directions, checksums, copies and replayed captures, get the same answer
@@ -8,7 +8,11 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use core::ops::Range;
 
-/// The protocol number of UDP.
+use crate::wire::segment;
+pub use crate::wire::segment::Segment;
+
+/// The protocol numbers of TCP and UDP.
+const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// Bytes of a UDP header.
 const UDP_HEADER: usize = 8;
@@ -21,10 +25,46 @@ const MAX_EXTENSION_HEADERS: usize = 8;
 pub enum Parsed {
     /// A whole UDP datagram in one IP packet.
     Udp(Udp),
-    /// Well-formed, but not an unfragmented UDP datagram.
+    /// A whole TCP segment in one IP packet.
+    Tcp(Tcp),
+    /// Well-formed, but neither of these, or a fragment.
     Other,
     /// Lengths that contradict each other, or no IP packet at all.
     Malformed,
+}
+
+impl Parsed {
+    /// Source and destination port.
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        match self {
+            Parsed::Udp(udp) => Some(udp.ports()),
+            Parsed::Tcp(Tcp { segment, .. }) => {
+                Some((segment.source_port, segment.destination_port))
+            }
+            Parsed::Other | Parsed::Malformed => None,
+        }
+    }
+}
+
+/// The TCP segment of an IP packet, and between which addresses it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+    /// The segment.
+    pub segment: Segment,
+}
+
+impl Tcp {
+    /// Source and destination, each with its port.
+    pub fn ends(&self) -> (SocketAddr, SocketAddr) {
+        (
+            SocketAddr::new(self.source, self.segment.source_port),
+            SocketAddr::new(self.destination, self.segment.destination_port),
+        )
+    }
 }
 
 /// The UDP datagram of an IP packet: between which ends, and where in the packet.
@@ -72,7 +112,24 @@ impl Udp {
 pub fn find(packet: &[u8]) -> Option<Udp> {
     match parse(packet) {
         Parsed::Udp(udp) => Some(udp),
+        Parsed::Tcp(_) | Parsed::Other | Parsed::Malformed => None,
+    }
+}
+
+/// To whom `packet` goes, if it is a whole UDP datagram or TCP segment.
+pub fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match parse(packet) {
+        Parsed::Udp(udp) => Some(udp.destination),
+        Parsed::Tcp(tcp) => Some(tcp.destination),
         Parsed::Other | Parsed::Malformed => None,
+    }
+}
+
+/// The TCP segment in `packet`; `None` for everything else.
+pub(crate) fn segment(packet: &[u8]) -> Option<Segment> {
+    match parse(packet) {
+        Parsed::Tcp(tcp) => Some(tcp.segment),
+        Parsed::Udp(_) | Parsed::Other | Parsed::Malformed => None,
     }
 }
 
@@ -101,13 +158,17 @@ fn parse_v4(packet: &[u8]) -> Parsed {
     // A first fragment has the ports but not the whole datagram, the others
     // have neither: all go by untouched.
     let fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-    if header[9] != UDP || fragment {
+    let protocol = header[9];
+    if !matches!(protocol, TCP | UDP) || fragment {
         return Parsed::Other;
     }
     let address = |at: usize| {
         IpAddr::V4(Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]))
     };
-    parse_udp(header_len, body, address(12), address(16))
+    match protocol {
+        TCP => parse_tcp(body, address(12), address(16)),
+        _ => parse_udp(header_len, body, address(12), address(16)),
+    }
 }
 
 fn parse_v6(packet: &[u8]) -> Parsed {
@@ -119,15 +180,18 @@ fn parse_v6(packet: &[u8]) -> Parsed {
         return Parsed::Malformed;
     };
     let mut next_header = header[6];
-    // And UDP's own after them.
+    // And that of UDP or TCP after them.
     for _ in 0..=MAX_EXTENSION_HEADERS {
         let len = match next_header {
-            UDP => {
+            TCP | UDP => {
                 let address = |at: usize| {
                     let mut octets = [0; 16];
                     octets.copy_from_slice(&header[at..at + 16]);
                     IpAddr::V6(Ipv6Addr::from(octets))
                 };
+                if next_header == TCP {
+                    return parse_tcp(body, address(8), address(24));
+                }
                 let start = header.len() + payload_len - body.len();
                 return parse_udp(start, body, address(8), address(24));
             }
@@ -156,6 +220,14 @@ fn parse_v6(packet: &[u8]) -> Parsed {
     Parsed::Other
 }
 
+/// Reads the TCP segment that `body` is.
+fn parse_tcp(body: &[u8], source: IpAddr, destination: IpAddr) -> Parsed {
+    match segment::read(body) {
+        Some(segment) => Parsed::Tcp(Tcp { source, destination, segment }),
+        None => Parsed::Malformed,
+    }
+}
+
 /// Reads the UDP header with which `body`, from byte `start` of the packet on, begins.
 fn parse_udp(start: usize, body: &[u8], source: IpAddr, destination: IpAddr) -> Parsed {
     let Some(header) = body.first_chunk::<UDP_HEADER>() else {
@@ -178,6 +250,7 @@ fn parse_udp(start: usize, body: &[u8], source: IpAddr, destination: IpAddr) -> 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::wire::segment::tests::segment;
     use alloc::vec;
     use alloc::vec::Vec;
 
@@ -189,6 +262,17 @@ pub(crate) mod tests {
         p.extend(((payload.len() + 8) as u16).to_be_bytes());
         p.extend([0, 0]);
         p.extend(payload);
+        let total = (p.len() as u16).to_be_bytes();
+        p[2..4].copy_from_slice(&total);
+        p
+    }
+
+    /// An IPv4 packet with a TCP segment.
+    pub(crate) fn v4_tcp(segment: &[u8]) -> Vec<u8> {
+        let mut p = v4(&[]);
+        p.truncate(20);
+        p[9] = TCP;
+        p.extend(segment);
         let total = (p.len() as u16).to_be_bytes();
         p[2..4].copy_from_slice(&total);
         p
@@ -273,8 +357,35 @@ pub(crate) mod tests {
         p[6..8].copy_from_slice(&[0, 3]);
         assert_eq!(parse(&p), Parsed::Other);
         p[6..8].copy_from_slice(&[0, 0]);
-        p[9] = 6;
+        p[9] = 1;
         assert_eq!(parse(&p), Parsed::Other);
+    }
+
+    #[test]
+    fn a_tcp_segment_is_found_wherever_a_datagram_is() {
+        let body = segment(0x10, 5, 900, &[], 3);
+        let mut fragment = v4_tcp(&body);
+        let found = |packet: &[u8]| match parse(packet) {
+            Parsed::Tcp(tcp) => (alloc::format!("{:?}", tcp.ends()), tcp.segment.length),
+            other => panic!("{other:?}"),
+        };
+        let of_v4 = "(10.0.1.2:50000, 192.0.2.9:443)";
+        assert_eq!(found(&fragment), (of_v4.into(), 3));
+        assert_eq!(parse(&fragment).ports(), Some((50000, 443)));
+        assert_eq!(find(&fragment), None);
+        assert_eq!(destination(&fragment), Some([192, 0, 2, 9].into()));
+        // Ethernet's padding would be data.
+        fragment.extend([0; 6]);
+        assert_eq!(found(&fragment), (of_v4.into(), 3));
+        fragment[6] = 0x20;
+        assert_eq!(parse(&fragment), Parsed::Other);
+        let of_v6 = "([2001:db8::1]:50000, [2001:db8::2]:443)";
+        assert_eq!(found(&v6(6, &body)), (of_v6.into(), 3));
+        let mut extended = vec![6, 0, 1, 4, 0, 0, 0, 0];
+        extended.extend(&body);
+        assert_eq!(found(&v6(0, &extended)), (of_v6.into(), 3));
+        assert_eq!(parse(&v6(6, &body[..19])), Parsed::Malformed);
+        assert_eq!(parse(&v6(44, &[6, 0, 0, 1, 0, 0, 0, 0])), Parsed::Other);
     }
 
     #[test]
