@@ -16,7 +16,7 @@ pub mod options;
 mod problem;
 
 pub use memory::fits;
-pub use options::{Config, Firewall, Mode, Named, Radio, Repair, Repaired, Sidekick};
+pub use options::{Config, Firewall, Mode, Named, Protocols, Radio, Repair, Repaired, Sidekick};
 use options::{Entry, MAIN, SECTIONS, TABLE};
 pub use problem::{Error, Problem};
 
@@ -34,6 +34,10 @@ impl Config {
             events,
             both_directions: self.direction == Repaired::Both,
             reports: self.reports(),
+            protocols: match self.others() {
+                true => pemi_engine::Protocols::All { quic: self.port.clone() },
+                false => pemi_engine::Protocols::Quic,
+            },
             ..pemi_engine::Config::default()
         }
     }
@@ -43,6 +47,12 @@ impl Config {
         self.repair == Repair::Radio
             && self.mode == Mode::Routed
             && self.direction == Repaired::Down
+    }
+
+    /// Whether flows that are not QUIC come to the queue. Without devices nobody could say which
+    /// end of one is the client.
+    pub(crate) fn others(&self) -> bool {
+        self.protocols == Protocols::All && self.reports() && !self.device.is_empty()
     }
 
     /// The options that take effect only when the daemon starts anew.
@@ -108,6 +118,13 @@ pub fn parse(text: &str, memory_kib: Option<u64>) -> Result<(Config, Vec<String>
     if config.repair == Repair::Radio && !config.reports() {
         warnings.push(
             "option 'repair': 'radio' needs mode 'routed' and direction 'down'; losses are inferred"
+                .into(),
+        );
+    }
+    if config.protocols == Protocols::All && !config.others() {
+        warnings.push(
+            "option 'protocols': 'all' needs repair 'radio', mode 'routed', direction 'down' and a \
+             network or device; only QUIC is helped"
                 .into(),
         );
     }

@@ -11,7 +11,7 @@ use core::net::SocketAddr;
 use super::{Flow, Phase};
 use crate::api::{Handle, Verdict};
 use crate::flow::context::Context;
-use crate::repair::cumulative::{Cumulative, Tells};
+use crate::measure::cumulative::{Cumulative, Tells};
 use crate::repair::start::Start;
 use crate::store::cache::Id;
 use crate::time::{MS, Nanos, Time};

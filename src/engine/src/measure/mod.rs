@@ -2,6 +2,7 @@
 //! What is measured of the way: round trips, queues, and who is congested.
 
 pub(crate) mod bottleneck;
+pub(crate) mod cumulative;
 pub(crate) mod doubt;
 pub(crate) mod guard;
 pub(crate) mod hop;

@@ -4,7 +4,6 @@
 pub(crate) mod budget;
 pub(crate) mod ceiling;
 pub(crate) mod conceal;
-pub(crate) mod cumulative;
 pub(crate) mod exact;
 pub(crate) mod gap;
 pub(crate) mod gaps;

@@ -66,6 +66,20 @@ impl Named for Repair {
         &[("infer", Repair::Infer), ("radio", Repair::Radio)];
 }
 
+/// Whose losses are repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocols {
+    /// Those of QUIC.
+    Quic,
+    /// Those of TCP and of everything else over UDP as well, where they are reported.
+    All,
+}
+
+impl Named for Protocols {
+    const NAMES: &'static [(&'static str, Protocols)] =
+        &[("quic", Protocols::Quic), ("all", Protocols::All)];
+}
+
 /// Who brings packets to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Firewall {
@@ -124,6 +138,8 @@ pub struct Config {
     pub direction: Repaired,
     /// How it is known what was lost.
     pub repair: Repair,
+    /// Whose losses are repaired.
+    pub protocols: Protocols,
     /// Packet copies kept, KiB.
     pub cache_kib: u32,
     /// Flows known at a time.
@@ -185,6 +201,7 @@ impl Default for Config {
             mode: Mode::Routed,
             direction: Repaired::Down,
             repair: Repair::Infer,
+            protocols: Protocols::Quic,
             cache_kib: 4096,
             max_flows: 1024,
             resend_percent: 10,
@@ -257,6 +274,9 @@ pub static TABLE: &[Entry] = &[
     main("direction", Choice(|c| &mut c.direction), "losses repaired, to the clients or both ways")
         .flag(),
     main("repair", Choice(|c| &mut c.repair), "what tells of losses, replies or radio")
+        .restart()
+        .flag(),
+    main("protocols", Choice(|c| &mut c.protocols), "repair QUIC, or TCP and all UDP as well")
         .restart()
         .flag(),
     main(

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 
 use pemi_engine::Direction;
-use pemi_engine::packet::find;
+use pemi_engine::packet::{destination, find};
 
 use crate::config::Mode;
 use crate::datapath::bridge::{Bridge, Header};
@@ -99,8 +99,7 @@ impl Injector {
     /// all; gives whether it was sent.
     pub fn send_by(&mut self, device: u32, packet: &[u8]) -> bool {
         let Way::Routed { v4, v6, mark, .. } = &self.way else { return false };
-        find(packet).is_some_and(|udp| {
-            let to = udp.destination;
+        destination(packet).is_some_and(|to| {
             let fd = if to.is_ipv4() { Some(v4) } else { v6.as_ref() };
             fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
         })

@@ -3,14 +3,15 @@
 //!
 //! A report has no number of ours: the kernel hands back the frame. So what was sent is
 //! remembered by a keyed hash of the beginning of its datagram, which is encrypted and thus
-//! another one for each packet; only copies are alike, and the older of them is reported first.
+//! another one for each packet (of TCP the sequence number is); only copies are alike, and the older
+//! of them is reported first.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use pemi_engine::packet::find;
+use pemi_engine::packet::destination;
 use pemi_engine::{Fate, Ticket};
 
 use crate::datapath::inject::{IPV6_HDRINCL, open};
@@ -28,6 +29,7 @@ const TELLING: usize = 72;
 /// after any header of 802.11.
 const ETHERNET: usize = 14;
 const LONGEST_HEADER: usize = 64;
+const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// Raw sockets that want to know what became of packets.
@@ -65,8 +67,7 @@ impl Reporter {
     /// Sends a packet by this interface (0: that of its route), at once or not at all; gives
     /// whether it was sent.
     pub fn send(&mut self, ticket: Ticket, packet: &[u8], device: u32) -> bool {
-        let Some(udp) = find(packet) else { return false };
-        let to = udp.destination;
+        let Some(to) = destination(packet) else { return false };
         let fd = if to.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
         let send = |fd: &OwnedFd| socket::send_by(fd.as_fd(), packet, to, device, self.mark);
         if fd.is_none_or(|fd| send(fd).is_err()) {
@@ -115,16 +116,16 @@ fn recognise(
     })
 }
 
-/// What tells an IP packet from every other one, if it looks like one with a UDP datagram.
+/// What tells an IP packet from every other one, if it looks like one with a UDP datagram or a TCP
+/// segment.
 fn telling(packet: &[u8]) -> Option<&[u8]> {
-    let start = match (packet.first()? >> 4, packet.get(9), packet.get(6)) {
-        (4, Some(&UDP), _) => usize::from(packet[0] & 0x0f) * 4,
-        (6, _, Some(&UDP)) => 40,
+    let length = |at: usize| Some(u16::from_be_bytes([*packet.get(at)?, *packet.get(at + 1)?]));
+    let (start, end) = match (packet.first()? >> 4, packet.get(9), packet.get(6)) {
+        (4, Some(&(TCP | UDP)), _) => (usize::from(packet[0] & 0x0f) * 4, length(2)?.into()),
+        (6, _, Some(&(TCP | UDP))) => (40, 40 + usize::from(length(4)?)),
         _ => return None,
     };
-    let datagram = packet.get(start..)?;
-    let length = usize::from(u16::from_be_bytes([*datagram.get(4)?, *datagram.get(5)?]));
-    datagram.get(..length.min(TELLING))
+    packet.get(start..end.min(start + TELLING))
 }
 
 #[cfg(test)]
@@ -172,6 +173,19 @@ mod tests {
         ];
         // The older of two that are alike first, and each of them once.
         assert_eq!(found(&sent, &frames), [Some(1), Some(2), Some(0), Some(3), None, None]);
+    }
+
+    #[test]
+    fn segments_of_tcp_are_told_apart() {
+        let segment = |sequence: u8| {
+            let mut packet = v4(&[sequence; 12]);
+            packet[9] = TCP;
+            packet
+        };
+        let framed = |packet: &[u8]| [&[0xaa; 14][..], packet, &[0; 20]].concat();
+        let sent = [segment(1), segment(2)];
+        let frames = [framed(&sent[1]), framed(&sent[0]), framed(&segment(3))];
+        assert_eq!(found(&sent, &frames), [Some(1), Some(0), None], "padded by Ethernet");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use log::LevelFilter;
-use pemi_engine::packet::{Udp, find};
+use pemi_engine::packet::{Parsed, Udp, parse};
 use pemi_engine::{Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
 
 use crate::config::{Config, Mode, Repaired};
@@ -264,19 +264,20 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             self.timers()?;
         }
         let bytes = self.capture.bytes();
-        let udp = find(bytes);
+        let parsed = parse(bytes);
         let (from, to) = match (self.bridged, seen.ports) {
             // Clients and WAN may be on one bridge, whose ports tell them apart.
             (true, (from, to)) if from != 0 && to != 0 => (from, to),
             _ => seen.devices,
         };
-        let ports = udp.map(|udp| udp.ports());
-        let direction = self.classifier.direction(from, to, ports, seen.at);
-        let (Some(direction), true) = (direction, seen.whole) else {
+        let direction = self.classifier.direction(from, to, parsed.ports(), seen.at);
+        // The kernel completes what it queues, TCP as well; if it did not, a copy would be of no use.
+        let incomplete = seen.checksum_missing && matches!(parsed, Parsed::Tcp(_));
+        let (Some(direction), true) = (direction, seen.whole && !incomplete) else {
             self.unseen += 1;
             return self.accept(seen.handle, None);
         };
-        if let Some(udp) = udp {
+        if let Parsed::Udp(udp) = parsed {
             if seen.checksum_missing {
                 // No hardware will touch the copy, so it has to be complete.
                 checksum::fill(bytes, &udp);

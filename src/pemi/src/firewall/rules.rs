@@ -153,7 +153,7 @@ fn set(items: impl IntoIterator<Item = impl Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Repair;
+    use crate::config::{Protocols, Repair};
 
     fn config() -> Config {
         Config {
@@ -223,6 +223,40 @@ mod tests {
         let text = iptables(&config).unwrap();
         assert!(text.contains("-A pemi -m conntrack --ctstate DNAT -j RETURN\n"), "{text}");
         assert!(text.contains("-m conntrack ! --ctstate DNAT -j CONNMARK"), "{text}");
+    }
+
+    #[test]
+    fn with_all_protocols_everything_but_data_up_is_queued() {
+        let all = Config { repair: Repair::Radio, protocols: Protocols::All, ..config() };
+        let text = ruleset(&all);
+        for part in [
+            "\"eth1\" } meta l4proto udp ct direction original goto help",
+            "\"eth1\" } meta l4proto udp ct state established ct direction reply goto help",
+            "\"eth1\" } tcp flags & (fin | rst | psh) == 0 meta length <= 100 ct direction original \
+             goto help",
+            "\"eth1\" } meta l4proto tcp ct state established ct direction reply goto help",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert_eq!(text.matches("ct status & dnat == 0 ct mark set").count(), 4, "{text}");
+        let lines = iptables(&all).unwrap();
+        for line in [
+            "-A FORWARD -i br-lan -p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:100 \
+             -m conntrack --ctdir ORIGINAL -g pemi",
+            "-A FORWARD -o eth1 -p tcp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A FORWARD -o eth1 -p udp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+        ] {
+            assert!(lines.lines().any(|found| found == line), "{line} is not in {lines}");
+        }
+        // Where nobody reports, or nobody knows the clients, only QUIC can be helped.
+        for other in [
+            Config { repair: Repair::Infer, ..all.clone() },
+            Config { device: vec![], network: vec![], ..all.clone() },
+            Config { mode: Mode::Bridged, ..all },
+        ] {
+            let quic = Config { protocols: Protocols::Quic, ..other.clone() };
+            assert_eq!(ruleset(&other), ruleset(&quic));
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::mpsc::{self, Sender};
 use super::*;
 use crate::config::Repair;
 use crate::sys::reply;
+use pemi_engine::packet::find;
 use pemi_engine::{EventKind, Fate, FlowState, SEC, Ticket, Time};
 use scripted::{Book, Cue, Script, Shared, Wire, cue, world};
 

@@ -7,12 +7,32 @@ use std::fmt::Write;
 use super::{AFTER_FILTERS, Devices, queue, queues, set};
 use crate::config::Config;
 
+/// The longest TCP segment without data: IPv6's header, TCP's, and as many options as there can be.
+const WITHOUT_DATA: u32 = 40 + 20 + 40;
+
+/// Whose connections a rule is about.
+#[derive(Clone, Copy)]
+enum Flows<'a> {
+    /// What may be QUIC, with a server's port that is one of these.
+    Quic(&'a [u16]),
+    /// Everything over UDP.
+    Udp,
+    /// TCP; of what clients send only what may begin a connection or tell of a loss. Their data
+    /// has no reason to wait for the daemon: nothing of it is sent again or held.
+    Tcp,
+}
+
+/// The connections whose packets come to the queue.
+fn flows(config: &Config) -> Vec<Flows<'_>> {
+    if config.others() { vec![Flows::Udp, Flows::Tcp] } else { vec![Flows::Quic(&config.port)] }
+}
+
 /// What a rule asks of a packet.
 enum Test<'a> {
     /// A client's packet to a server, of a connection that a client began.
-    ToServer(Devices<'a>, &'a [u16]),
+    ToServer(Devices<'a>, Flows<'a>),
     /// A server's packet to a client, of such a connection; so both have spoken.
-    ToClient(Devices<'a>, &'a [u16]),
+    ToClient(Devices<'a>, Flows<'a>),
     /// A packet for one of these ports of servers.
     ForServers(&'a [u16]),
     /// A packet with this mark.
@@ -63,6 +83,12 @@ fn sends(config: &Config) -> bool {
     config.reports()
 }
 
+/// Tests for the packets of all connections that may be helped.
+fn ours_of<'a>(config: &'a Config, devices: Devices<'a>) -> impl Iterator<Item = Test<'a>> {
+    let both = move |flows| [Test::ToServer(devices, flows), Test::ToClient(devices, flows)];
+    flows(config).into_iter().flat_map(both)
+}
+
 fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
     let Config { mark, bypass_mark, helped_mark, .. } = *config;
     let devices = Devices::of(config);
@@ -72,19 +98,16 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
         Chain::Claim | Chain::Forward | Chain::Help if devices == Devices::None => Vec::new(),
         // The first rule of fw4's forward chain puts connections into its flowtable, past
         // which no packet comes: they have to be marked before it (`no_offload`).
-        Chain::Claim => {
-            [Test::ToServer(devices, &config.port), Test::ToClient(devices, &config.port)]
-                .map(|test| {
-                    let mut tests = vec![test, Test::NotOfConnection(bypass_mark)];
-                    tests.extend(sends(config).then_some(Test::NotTranslated));
-                    rule(tests, ours())
-                })
-                .into()
+        Chain::Claim => ours_of(config, devices)
+            .map(|test| {
+                let mut tests = vec![test, Test::NotOfConnection(bypass_mark)];
+                tests.extend(sends(config).then_some(Test::NotTranslated));
+                rule(tests, ours())
+            })
+            .collect(),
+        Chain::Forward => {
+            ours_of(config, devices).map(|test| rule(vec![test], Act::Help)).collect()
         }
-        Chain::Forward => vec![
-            rule(vec![Test::ToServer(devices, &config.port)], Act::Help),
-            rule(vec![Test::ToClient(devices, &config.port)], Act::Help),
-        ],
         Chain::Help => {
             let translated = sends(config).then(|| rule(vec![Test::Translated], Act::Return));
             let bypassed = rule(vec![Test::OfConnection(bypass_mark)], Act::Return);
@@ -143,14 +166,24 @@ fn nft_test(test: &Test) -> String {
         Devices::Any | Devices::None => String::new(),
     };
     match test {
-        Test::ToServer(devices, ports) => {
-            format!("{}udp dport {} ct direction original", of("iifname", devices), set(*ports))
+        Test::ToServer(devices, flows) => {
+            let flows = match flows {
+                Flows::Quic(ports) => format!("udp dport {}", set(*ports)),
+                Flows::Udp => "meta l4proto udp".into(),
+                Flows::Tcp => {
+                    format!("tcp flags & (fin | rst | psh) == 0 meta length <= {WITHOUT_DATA}")
+                }
+            };
+            format!("{}{flows} ct direction original", of("iifname", devices))
         }
-        Test::ToClient(devices, ports) => format!(
-            "{}udp sport {} ct state established ct direction reply",
-            of("oifname", devices),
-            set(*ports)
-        ),
+        Test::ToClient(devices, flows) => {
+            let flows = match flows {
+                Flows::Quic(ports) => format!("udp sport {}", set(*ports)),
+                Flows::Udp => "meta l4proto udp".into(),
+                Flows::Tcp => "meta l4proto tcp".into(),
+            };
+            format!("{}{flows} ct state established ct direction reply", of("oifname", devices))
+        }
         Test::ForServers(ports) => format!("udp dport {}", set(*ports)),
         Test::Marked(mark) => format!("meta mark & {mark:#010x} != 0"),
         Test::OfConnection(mark) => format!("ct mark & {mark:#010x} != 0"),
@@ -214,26 +247,39 @@ fn alternatives(tests: &[Test]) -> Vec<String> {
 }
 
 fn iptables_test(test: &Test) -> Vec<String> {
-    let each = |flag: &str, devices: &Devices, side: &str, ports: &[u16], tracked: &str| {
+    let ports = |side: &str, ports: &[u16]| -> Vec<String> {
+        ports.iter().map(|port| format!("-p udp {side} {port}")).collect()
+    };
+    let each = |flag: &str, devices: &Devices, flows: Vec<String>, tracked: &str| {
         let devices: Vec<String> = match devices {
             Devices::Of(names) => names.iter().map(|name| format!("{flag} {name} ")).collect(),
             Devices::Any | Devices::None => vec![String::new()],
         };
         let with = |device: &String| -> Vec<String> {
-            let line = |port| format!("{device}-p udp {side} {port}{tracked}");
-            ports.iter().map(line).collect()
+            flows.iter().map(|flow| format!("{device}{flow}{tracked}")).collect()
         };
         devices.iter().flat_map(with).collect()
     };
     match test {
-        Test::ToServer(devices, ports) => {
-            each("-i", devices, "--dport", ports, " -m conntrack --ctdir ORIGINAL")
+        Test::ToServer(devices, flows) => {
+            let flows = match flows {
+                Flows::Quic(of) => ports("--dport", of),
+                Flows::Udp => vec!["-p udp".into()],
+                Flows::Tcp => vec![format!(
+                    "-p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:{WITHOUT_DATA}"
+                )],
+            };
+            each("-i", devices, flows, " -m conntrack --ctdir ORIGINAL")
         }
-        Test::ToClient(devices, ports) => {
-            let tracked = " -m conntrack --ctstate ESTABLISHED --ctdir REPLY";
-            each("-o", devices, "--sport", ports, tracked)
+        Test::ToClient(devices, flows) => {
+            let flows = match flows {
+                Flows::Quic(of) => ports("--sport", of),
+                Flows::Udp => vec!["-p udp".into()],
+                Flows::Tcp => vec!["-p tcp".into()],
+            };
+            each("-o", devices, flows, " -m conntrack --ctstate ESTABLISHED --ctdir REPLY")
         }
-        Test::ForServers(ports) => each("", &Devices::Any, "--dport", ports, ""),
+        Test::ForServers(of) => ports("--dport", of),
         Test::Marked(mark) => vec![format!("-m mark --mark {mark:#010x}/{mark:#010x}")],
         Test::OfConnection(mark) => vec![format!("-m connmark --mark {mark:#010x}/{mark:#010x}")],
         Test::NotOfConnection(mark) => {
