@@ -57,16 +57,33 @@ impl Flow {
     /// An IP packet of this flow around `payload`. Checksums are left empty:
     /// the engine does not look at them.
     pub fn datagram(&self, direction: Direction, payload: &[u8]) -> Vec<u8> {
+        let len = u16::try_from(payload.len() + 8).expect("fits a datagram");
+        let rest = [&len.to_be_bytes()[..], &[0, 0], payload].concat();
+        self.packet(direction, 17, &rest)
+    }
+
+    /// The same with TCP.
+    pub fn segment(&self, direction: Direction, tcp: &Tcp<'_>) -> Vec<u8> {
+        let mut rest = tcp.sequence.to_be_bytes().to_vec();
+        rest.extend(tcp.acknowledges.to_be_bytes());
+        rest.extend([((20 + tcp.options.len()) << 2) as u8, tcp.control, 0x20, 0, 0, 0, 0, 0]);
+        rest.extend(tcp.options);
+        rest.resize(rest.len() + tcp.data, 7);
+        self.packet(direction, 6, &rest)
+    }
+
+    /// With what follows the ports.
+    fn packet(&self, direction: Direction, protocol: u8, rest: &[u8]) -> Vec<u8> {
         let (from, to) = match direction {
             Direction::Down => (self.server, self.client),
             Direction::Up => (self.client, self.server),
         };
-        let len = u16::try_from(payload.len() + 8).expect("fits a datagram");
+        let len = u16::try_from(rest.len() + 4).expect("fits a packet");
         let mut packet = match (from.ip(), to.ip()) {
             (IpAddr::V4(from), IpAddr::V4(to)) => {
                 let mut p = vec![0x45, 0];
                 p.extend((len + 20).to_be_bytes());
-                p.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+                p.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
                 p.extend(from.octets());
                 p.extend(to.octets());
                 p
@@ -74,7 +91,7 @@ impl Flow {
             (IpAddr::V6(from), IpAddr::V6(to)) => {
                 let mut p = vec![0x60, 0, 0, 0];
                 p.extend(len.to_be_bytes());
-                p.extend([17, 64]);
+                p.extend([protocol, 64]);
                 p.extend(from.octets());
                 p.extend(to.octets());
                 p
@@ -83,12 +100,29 @@ impl Flow {
         };
         packet.extend(from.port().to_be_bytes());
         packet.extend(to.port().to_be_bytes());
-        packet.extend(len.to_be_bytes());
-        packet.extend([0, 0]);
-        packet.extend(payload);
+        packet.extend(rest);
         packet
     }
 }
+
+/// What a TCP segment says, beside its ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Tcp<'a> {
+    /// The first byte's number.
+    pub sequence: u32,
+    /// The number of the byte that is expected.
+    pub acknowledges: u32,
+    /// FIN, SYN and so on.
+    pub control: u8,
+    /// As they are on the wire, a multiple of four bytes.
+    pub options: &'a [u8],
+    /// How many bytes follow.
+    pub data: usize,
+}
+
+/// An acknowledgement, and nothing else.
+pub const ACK: Tcp<'static> =
+    Tcp { sequence: 0, acknowledges: 0, control: 0x10, options: &[], data: 0 };
 
 /// The two ends of an IPv4 or IPv6 packet with UDP and no extension headers.
 pub fn flow_of(packet: &[u8], direction: Direction) -> Option<Flow> {

@@ -142,14 +142,15 @@ impl Flow {
         segment.is_some_and(|segment| client.has(&segment))
     }
 
-    /// Whether replies that tell of this lost packet can be told from others.
-    pub(super) fn tells_of(&mut self, cx: &Context<'_>, id: Id) -> bool {
-        let first = !self.conceal.active();
+    /// Whether replies are to wait for the repair of this lost packet, because those that tell of
+    /// it can be told from others. An episode that goes on already does so with any loss.
+    pub(super) fn hides(&mut self, cx: &Context<'_>, id: Id) -> bool {
+        let active = self.conceal.active();
         match &mut self.phase {
             Phase::Other(None) => false,
             Phase::Other(Some(client)) => {
                 let segment = cx.cache.packet(id).and_then(packet::segment);
-                segment.is_some_and(|segment| client.lost(&segment, first))
+                segment.is_some_and(|segment| client.lost(&segment, !active)) || active
             }
             Phase::Unknown(_) | Phase::Quic | Phase::Bypassed => self.start.is_over(),
         }

@@ -98,8 +98,7 @@ impl Flow {
             self.loss_closed(cx);
             return;
         }
-        let conceals =
-            cx.config.conceal && cx.config.has(Rule::Conceal) && self.tells_of(cx, sent.id);
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.hides(cx, sent.id);
         // Until the copy's own report, which sets the end.
         let until = cx.now + cx.config.hold_cap;
         if conceals && self.conceal.extend(cx.now, until, cx.config.hold_cap) {

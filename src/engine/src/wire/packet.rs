@@ -220,12 +220,11 @@ fn parse_v6(packet: &[u8]) -> Parsed {
     Parsed::Other
 }
 
-/// Reads the TCP segment that `body` is.
+/// Reads the TCP segment that `body` is. One that makes no sense is the receiver's business, as is
+/// everything else that is not looked into.
 fn parse_tcp(body: &[u8], source: IpAddr, destination: IpAddr) -> Parsed {
-    match segment::read(body) {
-        Some(segment) => Parsed::Tcp(Tcp { source, destination, segment }),
-        None => Parsed::Malformed,
-    }
+    let tcp = |segment| Parsed::Tcp(Tcp { source, destination, segment });
+    segment::read(body).map_or(Parsed::Other, tcp)
 }
 
 /// Reads the UDP header with which `body`, from byte `start` of the packet on, begins.
@@ -384,7 +383,7 @@ pub(crate) mod tests {
         let mut extended = vec![6, 0, 1, 4, 0, 0, 0, 0];
         extended.extend(&body);
         assert_eq!(found(&v6(0, &extended)), (of_v6.into(), 3));
-        assert_eq!(parse(&v6(6, &body[..19])), Parsed::Malformed);
+        assert_eq!(parse(&v6(6, &body[..19])), Parsed::Other);
         assert_eq!(parse(&v6(44, &[6, 0, 0, 1, 0, 0, 0, 0])), Parsed::Other);
     }
 
