@@ -145,7 +145,7 @@ fn values(config: &Config) -> Vec<(String, Value)> {
 fn each_option_of_the_table_has_a_value_of_its_own() {
     let default = Config::default();
     let mut some = vec![json!(true), json!(false), json!(1), json!(2), json!(64)];
-    some.extend("bridged both radio nft always debug a /a 2p".split(' ').map(Value::from));
+    some.extend("bridged both radio all nft always debug a /a 2p".split(' ').map(Value::from));
     for option in TABLE.iter().filter(|option| option.kind.is_kept()) {
         let mut config = default.clone();
         let own = option.kind.get(&mut config);
@@ -190,6 +190,26 @@ fn sidekick_takes_several_kinds_of_intervals_and_no_bridge() {
     assert!(warnings[0].contains("'sidekick.enabled'"), "{warnings:?}");
     let (_, warnings) = parse(r#"{"mode":"bridged","sidekick":{"enabled":0}}"#).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
+}
+
+#[test]
+fn all_protocols_need_somebody_who_reports_and_known_clients() {
+    let all = r#""protocols":"all","repair":"radio","device":"br-lan""#;
+    let (config, warnings) = parse(&format!("{{{all}}}")).unwrap();
+    assert!(config.others() && warnings.is_empty(), "{warnings:?}");
+    let quic = vec![443];
+    assert_eq!(config.engine(false).protocols, pemi_engine::Protocols::All { quic });
+    for (other, count) in [
+        (all.replace("radio", "infer"), 1),
+        (all.replace("br-lan", ""), 1),
+        (format!(r#"{all},"mode":"bridged""#), 2),
+        (format!(r#"{all},"direction":"both""#), 2),
+    ] {
+        let (config, warnings) = parse(&format!("{{{other}}}")).unwrap();
+        assert_eq!(config.engine(false).protocols, pemi_engine::Protocols::Quic);
+        assert_eq!(warnings.len(), count, "{warnings:?}");
+        assert!(warnings.last().unwrap().contains("'protocols': 'all' needs"), "{warnings:?}");
+    }
 }
 
 #[test]

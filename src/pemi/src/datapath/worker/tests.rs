@@ -2,7 +2,7 @@
 use std::sync::mpsc::{self, Sender};
 
 use super::*;
-use crate::config::Repair;
+use crate::config::{Protocols, Repair};
 use crate::sys::reply;
 use pemi_engine::packet::find;
 use pemi_engine::{EventKind, Fate, FlowState, SEC, Ticket, Time};
@@ -288,6 +288,43 @@ fn what_the_access_point_reports_is_sent_by_the_worker_itself() {
     bench.world.borrow_mut().full = false;
     let wire = with_reports(&mut bench, 6..7);
     assert!(matches!(&wire[..], [Wire::Sent(..), Wire::Gone(6)]), "{wire:?}");
+}
+
+/// A TCP segment that acknowledges, from the client or to it.
+fn segment(direction: Direction) -> Vec<u8> {
+    let mut bytes = packet(direction, false, 12, 1);
+    bytes[9] = 6;
+    // After the numbers: a header without options, ACK.
+    bytes[32..34].copy_from_slice(&[5 << 4, 0x10]);
+    bytes
+}
+
+#[test]
+fn tcp_goes_to_the_engine_whole_or_not_at_all() {
+    let config = Config {
+        repair: Repair::Radio,
+        protocols: Protocols::All,
+        device: vec!["lo".into()],
+        ..Config::default()
+    };
+    let start = Time::ZERO + 2 * SEC;
+    let mut cues: Vec<Cue> = [Direction::Up, Direction::Down, Direction::Down]
+        .into_iter()
+        .zip(1..)
+        .map(|(direction, n)| cue(start, Some(n), segment(direction)))
+        .collect();
+    cues[1].seen.devices.1 = scripted::OUT;
+    cues[2].seen.checksum_missing = true;
+    let mut bench = Bench::new(&config, cues);
+    bench.play();
+    let wire = bench.wire();
+    let sent = &wire[1..];
+    assert_eq!(wire[0], Wire::Went(1, None));
+    assert!(
+        matches!(sent, [Wire::Sent(Some(_), _), Wire::Gone(2), Wire::Went(3, None)]),
+        "{wire:?}"
+    );
+    assert_eq!(bench.snapshot().unseen, 1);
 }
 
 #[test]

@@ -97,6 +97,9 @@ function advanced(s) {
 	list(s, 'advanced', 'repair', _('How losses are known'),
 		_('By the Wi-Fi of this router: its driver reports what was lost, where it can; everywhere else replies tell, as always. New, and tried with few drivers. A change restarts the service.'),
 		[ [ 'infer', _('By the replies of clients') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
+	list(s, 'advanced', 'protocols', _('Protocols that are repaired'),
+		_('Everything over TCP and UDP: calls, games, tunnels and downloads over TCP, too. Only with losses known by the Wi-Fi of this router, and all connections of the clients then pass through PEMI. A change restarts the service.'),
+		[ [ 'quic', _('QUIC') ], [ 'all', _('Everything over TCP and UDP') ] ]);
 	flag(s, 'advanced', 'conceal', _('Hold acknowledgements'),
 		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
 	value(s, 'advanced', 'release_s', _('Let go after (s)'),
