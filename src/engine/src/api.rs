@@ -212,7 +212,7 @@ pub enum Protocols {
     /// Those of TCP and of everything over UDP as well, but only where they are reported
     /// ([`Config::reports`]).
     All {
-        /// Ports of servers whose UDP may be QUIC.
+        /// Ports of servers whose UDP may be QUIC also if its first packet did not show that.
         quic: Vec<u16>,
     },
 }

@@ -212,11 +212,11 @@ fn game() -> Flow {
 #[test]
 fn of_other_protocols_nothing_waits_and_nothing_is_guessed() {
     let mut bench = Bench::new(config());
-    // It even looks like QUIC.
+    // It even looks like QUIC, a little.
     for (direction, payload) in [
-        (Direction::Up, long(V1, Long::Initial, 1200)),
-        (Direction::Down, long(V1, Long::Handshake, 900)),
         (Direction::Up, short(1, 900, 40)),
+        (Direction::Down, long(V1, Long::Handshake, 900)),
+        (Direction::Up, long(V1, Long::Initial, 1200)),
     ] {
         assert_ne!(bench.show(direction, &game().datagram(direction, &payload)), Verdict::Bypass);
     }
@@ -236,6 +236,17 @@ fn of_other_protocols_nothing_waits_and_nothing_is_guessed() {
     assert_eq!((stats.losses_reported, stats.losses_repaired, stats.resent_packets), (10, 10, 10));
     let probes = bench.done.iter().filter(|done| matches!(done, Done::Probe(_)));
     assert_eq!((probes.count(), stats.concealed_gaps, stats.packets_quic), (0, 0, 0));
+}
+
+#[test]
+fn quic_is_quic_on_any_port_if_its_first_packet_shows_it() {
+    for (first, is_quic) in [(long(V1, Long::Initial, 1200), true), (short(1, 1, 40), false)] {
+        let mut bench = Bench::new(config());
+        bench.show(Direction::Up, &game().datagram(Direction::Up, &first));
+        let answer = long(V1, Long::Handshake, 900);
+        bench.show(Direction::Down, &game().datagram(Direction::Down, &answer));
+        assert_eq!(bench.router.stats(bench.now).packets_quic, if is_quic { 2 } else { 0 });
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@
 mod model;
 mod packets;
 
-use pemi_engine::{Config, Direction, MS, Nanos, SEC, US};
+use pemi_engine::{Config, Direction, MS, Nanos, Protocols, SEC, US};
 
 use crate::input::Input;
 use model::Model;
@@ -61,6 +61,11 @@ fn config(flags: u8, more: u8) -> Config {
         idle_timeout: IDLE[choose(2)],
         cache_bytes: CACHE[choose(4)],
         reports: more & 64 != 0,
+        protocols: match more & 128 {
+            0 => Protocols::Quic,
+            // The same packets, and none of them is taken for QUIC.
+            _ => Protocols::All { quic: Vec::new() },
+        },
         ..config
     }
 }
@@ -237,7 +242,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
             let mut reported = seed.clone();
             reported[1] = 64;
             reported.extend((0..8).flat_map(|n| [0x07, n << 5 | 3 << 3 | 3]));
-            seeds.push(reported);
+            let mut other = reported.clone();
+            other[1] |= 128;
+            seeds.extend([reported, other]);
             seeds.push(seed);
         }
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Target `udp`: IP packets with UDP as the engine, the daemon and Sidekick's tap read
-//! them. An odd first byte builds a well-formed packet out of the others, which all of
+//! them, and the same bytes as TCP. An odd first byte builds a well-formed packet out of the others, which all of
 //! them have to understand; else these are the packet.
 
 use std::net::{IpAddr, SocketAddr};
 
 use pemi::sidekick::tap;
 use pemi::sys::checksum;
-use pemi_engine::packet::find;
+use pemi_engine::packet::{self, Parsed, find};
 use pemi_engine::{Config, Direction, Engines, Handle, Stats, Time};
 
 use crate::input::Input;
@@ -23,8 +23,14 @@ pub fn run(data: &[u8]) {
         let packet = built(&mut input);
         let found = looked_at(&packet).expect("a well-formed packet is found");
         agree(&packet, found);
+        segment(&packet, found);
     } else if let Some(found) = looked_at(input.rest()) {
         agree(input.rest(), found);
+    } else if let Parsed::Tcp(tcp) = packet::parse(input.rest()) {
+        let segment = tcp.segment;
+        assert!(segment.length as usize <= input.rest().len(), "more than there is");
+        assert!(!segment.pure || segment.length == 0);
+        assert_eq!(packet::destination(input.rest()), Some(tcp.destination));
     }
     let at = usize::from(input.byte());
     if let Some(seen) = tap::see(1, input.rest(), at) {
@@ -52,6 +58,24 @@ fn looked_at(packet: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
     filled[udp.start + 6..udp.start + 8].copy_from_slice(&packet[udp.start + 6..udp.start + 8]);
     assert_eq!(filled, packet);
     Some((from, to))
+}
+
+/// What is well-formed with UDP goes between the same ends if it says that it is TCP, or makes no
+/// sense.
+fn segment(packet: &[u8], ends: (SocketAddr, SocketAddr)) {
+    let mut tcp = packet.to_vec();
+    let start = find(packet).map_or(0, |udp| udp.datagram().start);
+    // The protocol's number: in IPv4's header, in IPv6's, or in the extension header before.
+    let at = match (packet[0] >> 4, start) {
+        (4, _) => 9,
+        (_, 40) => 6,
+        (_, start) => start - 8,
+    };
+    tcp[at] = 6;
+    match packet::parse(&tcp) {
+        Parsed::Tcp(tcp) => assert_eq!(tcp.ends(), ends),
+        other => assert_eq!(other, Parsed::Other),
+    }
 }
 
 /// The sum of RFC 1071 over the pseudo header (RFC 768, RFC 8200) and a datagram.

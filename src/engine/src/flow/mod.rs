@@ -243,7 +243,9 @@ impl Flow {
 
     /// Makes up its mind whether the flow is QUIC.
     fn recognise(&mut self, config: &Config, reply: bool, payload: &[u8], seen: Option<Datagram>) {
-        let Phase::Unknown(recogniser) = &mut self.phase else { return };
+        let Phase::Unknown(recogniser) = &mut self.phase else {
+            return self.begins_quic(config.tunables(), reply, payload, seen);
+        };
         match recogniser.look(reply != self.uplink.is_some(), payload, seen) {
             Judgement::Undecided => {}
             Judgement::NotQuic if config.others().is_some() => {

@@ -2,6 +2,9 @@
 //! A flow that is not QUIC: TCP, or anything else over UDP. Nothing of it is inferred, and nothing
 //! sent again but what was reported lost; where reports do not come it is let go.
 //!
+//! QUIC on a port that is not known for it is QUIC all the same if a client of ours begins it with a
+//! version that can be read: such a first packet is nothing else.
+//!
 //! Of TCP the acknowledgements that tell of a hole wait until one shows it filled. Of anything
 //! else nothing waits: what a small packet of an unknown protocol says nobody can tell, and a
 //! player's move or a call's sound would wait for a copy that does not concern them.
@@ -12,11 +15,13 @@ use super::{Flow, Phase};
 use crate::api::{Handle, Verdict};
 use crate::flow::context::Context;
 use crate::measure::cumulative::{Cumulative, Tells};
+use crate::measure::hop::HopState;
 use crate::repair::start::Start;
 use crate::store::cache::Id;
 use crate::time::{MS, Nanos, Time};
 use crate::tunables::Tunables;
 use crate::wire::packet::{self, Segment};
+use crate::wire::quic::{Datagram, MIN_INITIAL_DATAGRAM};
 
 /// From the report that a copy has arrived until a TCP client's acknowledgement of it: it sends
 /// that at once (RFC 5681, section 4.2), but has to get onto the air. Twice as long the episode
@@ -41,6 +46,22 @@ impl Flow {
         // Nobody knows how it begins.
         self.start = Start::over(tunables);
         self.phase = Phase::Other(tcp.then(Cumulative::default));
+    }
+
+    /// Whether the packet in hand, the first of the flow, begins a QUIC connection after all.
+    pub(super) fn begins_quic(
+        &mut self,
+        tunables: Tunables,
+        reply: bool,
+        payload: &[u8],
+        seen: Option<Datagram>,
+    ) {
+        let first = self.packets == 0 && self.last_heard.is_none();
+        let initial = seen.is_some_and(|it| it.initial) && payload.len() >= MIN_INITIAL_DATAGRAM;
+        if matches!(self.phase, Phase::Other(None)) && first && reply && initial {
+            self.start = Start::new(HopState::New, tunables);
+            self.phase = Phase::Quic;
+        }
     }
 
     /// One TCP segment of the flow, `reply` if the receiver sent it; `packet` is the IP packet
