@@ -122,7 +122,7 @@ return baseclass.extend({
 				title: _('PEMI runs and waits for traffic'),
 				text: _('No packet has come by yet. Open a web page or a video on a device behind the selected networks.') };
 
-		if (!packets.quic)
+		if (!packets.quic && !flows.protected)
 			return { kind: 'noquic', level: 'success', badge: _('Running'),
 				title: _('PEMI runs, but has seen no QUIC yet'),
 				text: _('There is traffic, but none of it is QUIC, the only protocol that it can help. Most browsers and video apps use it.') };
