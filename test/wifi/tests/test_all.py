@@ -16,7 +16,8 @@ pytestmark = pytest.mark.guest
 
 _ONE_PERCENT = "radio.attempts = 4\nlink.errors.good = 0.32\n"
 _OPTIONS = "--repair radio --protocols all"
-_ECHOES = 600
+# Over in less than `release_s`, after which a flow that lost nothing meanwhile is let go.
+_ECHOES = 300
 _AT = "10.0.2.2:7000"
 
 
@@ -87,7 +88,8 @@ def test_packets_of_an_unknown_protocol_get_lost_before_the_router_only(runs):
     status = run["router"]["status"]
     assert status["reports"]["losses"] > 0
     assert status["losses"]["repaired"] == status["reports"]["losses"]
-    # One more is sent before those that count. What has come to the router has come to the client.
-    assert run["metrics"]["lost"] == _ECHOES + 1 - status["packets"]["down"]
+    assert status["flows"]["bypassed"] == 0
+    # What has come to the router has come to the client. One more is sent before those that count.
+    assert run["metrics"]["lost"] <= _ECHOES + 1 - status["packets"]["down"]
     # Nothing waits for anything: a round trip is 40 ms and what the air takes.
     assert max(run["metrics"]["echo_us"]) < 50_000
