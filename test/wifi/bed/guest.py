@@ -22,10 +22,11 @@ from .setups import Setup
 _IMAGE = ROOT / "test/wifi/image.sh"
 _MEMORY_MIB = 1024
 _PARTS = ("base.cpio", "programs.cpio")
-# Two nanoseconds an instruction: a router of 500 MIPS. Idle time is skipped.
-_CLOCK = ("-icount", "shift=1,sleep=off", "-rtc", "base=2026-01-01,clock=vm")
+# One nanosecond an instruction, or two: a router of 1,000 or 500 MIPS. Idle time is skipped.
+_SHIFTS = {1000: 0, 500: 1}
 _MACHINE = (
-    *("-accel", "tcg", "-smp", "1", *_CLOCK, "-M", "pc", "-m", str(_MEMORY_MIB)),
+    *("-accel", "tcg", "-smp", "1", "-M", "pc", "-m", str(_MEMORY_MIB)),
+    *("-rtc", "base=2026-01-01,clock=vm"),
     # All that would be random in a machine: its `rdrand` and the kernel's seed. Westmere is the
     # first to have AES, which is cheaper to emulate than to compute.
     *("-seed", "1", "-cpu", "Westmere,+rdrand"),
@@ -56,8 +57,12 @@ def key(setups: list[Setup]) -> str:
     """Of everything that decides what comes of these runs in one boot."""
     image = make(setups[0].lab.kernel)
     made_of = [(image / f"{part}.of").read_bytes() for part in _PARTS]
-    machine = " ".join([*_MACHINE, _COMMAND_LINE]).encode()
+    machine = " ".join([*_machine(setups), _COMMAND_LINE]).encode()
     return hashlib.sha256(b"".join([*made_of, machine, _plan(setups)])).hexdigest()[:20]
+
+
+def _machine(setups: list[Setup]) -> tuple[str, ...]:
+    return (*_MACHINE, "-icount", f"shift={_SHIFTS[setups[0].lab.mips]},sleep=off")
 
 
 def _plan(setups: list[Setup]) -> bytes:
@@ -116,7 +121,7 @@ class Guest:
         return [
             # Whatever becomes of this process, the guest does not stay behind.
             *("setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64"),
-            *_MACHINE,
+            *_machine(self._setups),
             *("-serial", f"file:{self._console}", "-serial", f"file:{self._results}"),
             *("-kernel", str(image / "kernel"), "-initrd", str(initrd), "-append", _COMMAND_LINE),
         ]

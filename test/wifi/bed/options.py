@@ -20,6 +20,8 @@ ASSISTS = ("off", "pemi", "lossless")
 SECURITIES = ("open", "wpa2")
 # Debian's, and that of its backports.
 KERNELS = ("6.1", "6.12")
+# Of the guest's processor: that of a usual router, or the most that the translator can count.
+MIPS = (500, 1000)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def lab(preset: presets.Preset, kernel: str, security: str, wan: dict[str, objec
 
 
 def _wan(options: argparse.Namespace) -> dict[str, object]:
-    return {"bw2": options.bw2, "delay2": options.delay2, "queue2": options.queue2}
+    return {name: getattr(options, name) for name in ("bw2", "delay2", "queue2", "mips")}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -110,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         default=default.queue2,
         help="of the WAN, those under way among them (default: %(default)s)",
     )
+    whole.add_argument("--mips", type=int, choices=MIPS, default=default.mips)
     whole.add_argument("--security", choices=SECURITIES, default=default.security)
     whole.add_argument("--kernel", choices=KERNELS, default=default.kernel)
     whole.add_argument("--loss-seed", type=int, default=1, help="first seed of the air")

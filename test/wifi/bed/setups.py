@@ -34,6 +34,8 @@ class Lab:
     bw2: float = 10.0
     delay2: float = 20.0
     queue2: int = 60
+    # Million instructions a second, of all programs together.
+    mips: int = 500
 
     def script(self) -> str:
         """What the guest reads first."""

@@ -349,6 +349,9 @@ impl Flow {
         if !self.start.is_over() {
             self.rtt.handshake_reply(now);
             self.start.on_reply(now, long, self.rtt.get());
+            if !long && self.is_reported(cx) {
+                return self.conceal_reported(cx, handle);
+            }
             return Verdict::Forward;
         }
         if long {
@@ -382,7 +385,7 @@ impl Flow {
     }
 
     fn hold(&mut self, cx: &mut Context<'_>, handle: Handle) -> bool {
-        let held = self.conceal.hold(handle);
+        let held = self.conceal.hold(cx.now, handle);
         cx.stats.concealed_held += u64::from(held);
         cx.stats.held_now += u64::from(held);
         held
@@ -406,7 +409,7 @@ impl Flow {
     pub fn on_timeout(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
         self.retry(cx);
-        if self.conceal.deadline().is_some_and(|at| at <= now) {
+        if self.conceal.deadline().is_some_and(|at| at <= now) && !self.on_held_timeout(cx) {
             if !self.conceal.ending() {
                 cx.stats.concealed_late += 1;
             }

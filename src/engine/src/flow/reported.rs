@@ -7,11 +7,18 @@ use crate::api::{EventKind, Fate, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::measure::margin::Margin;
+use crate::repair::conceal::Episode;
 use crate::repair::exact::{ATTEMPTS, Exact, STALL};
 use crate::rules::Rule;
 use crate::store::cache::Id;
 use crate::store::tickets::Sent;
-use crate::time::Nanos;
+use crate::time::{MS, Nanos, Time};
+
+/// A reply waits for reports no longer.
+const PATIENCE: Nanos = 5 * MS;
+/// Replies that had to wait for the air come within so long (chosen: an aggregate of them, and the
+/// daemon's own delay).
+const CLUMP: Nanos = MS;
 
 impl Flow {
     /// Whether reports tell what was lost, so that nothing is inferred.
@@ -73,6 +80,7 @@ impl Flow {
             None if sent.attempt > 0 => self.loss_closed(cx),
             Some(Fate::Arrived) | None => {}
         }
+        self.tell_held(cx);
     }
 
     fn reported_lost(&mut self, cx: &mut Context<'_>, sent: &Sent) {
@@ -97,7 +105,7 @@ impl Flow {
             self.loss_closed(cx);
             return;
         }
-        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.start.is_over();
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal);
         // Until the copy's own report, which sets the end.
         let until = cx.now + cx.config.hold_cap;
         if conceals && self.conceal.extend(cx.now, until, cx.config.hold_cap) {
@@ -127,8 +135,9 @@ impl Flow {
     fn loss_closed(&mut self, cx: &mut Context<'_>) {
         let quiet = self.quiet();
         match self.exact.closed(cx.now, quiet) {
-            // Or with the first reply after that.
-            Some(true) => self.conceal.end_by(cx.now + 2 * quiet),
+            // A reply to the copy will come, and others only with the sender's next packets where
+            // that one is lost; what came before shows the hole.
+            Some(true) => self.conceal.end_by(cx.now + cx.config.hold_cap),
             Some(false) => self.conceal.await_first(cx.now + STALL),
             None => {}
         }
@@ -156,22 +165,98 @@ impl Flow {
         let beat = self.beat(cx, size, previous, None);
         self.follow(cx, &beat);
         self.sizes.rebase(size);
+        self.conceal_reported(cx, handle)
+    }
+
+    /// A reply waits while it would show a loss that is not repaired yet, or might show one of
+    /// which nobody knows yet.
+    pub(super) fn conceal_reported(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
         let quiet = self.quiet();
         let first = self.exact.replied(cx.now, quiet);
-        if !self.conceal.active() {
-            return Verdict::Forward;
+        if !self.conceal.active() || self.conceal.waits() {
+            return self.await_reports(cx, handle);
         }
         if first {
             self.conceal.first_came(cx.now, cx.now + 2 * quiet, cx.config.hold_cap);
         }
-        if self.exact.is_over(cx.now) {
+        if !self.hold(cx, handle) {
             self.release(cx, true);
             return Verdict::Forward;
         }
-        if self.hold(cx, handle) {
-            return Verdict::Hold;
+        if let Some(over) = self.exact.over() {
+            // Before, it may be the reply to the copy, or not. After that, those that had to wait
+            // for the air come at once, the newest last.
+            let until = if cx.now < over { over + quiet } else { cx.now + CLUMP };
+            if self.conceal.deadline().is_none_or(|deadline| deadline > until) {
+                self.conceal.end_by(until);
+            }
         }
-        self.release(cx, true);
-        Verdict::Forward
+        Verdict::Hold
+    }
+
+    /// A reply that comes before then shows the sender nothing that is not reported yet: what it
+    /// acknowledges was sent a round trip before, and so was what it shows as missing.
+    fn told_until(&self, cx: &Context<'_>) -> Time {
+        let from = cx.now - PATIENCE;
+        let oldest = cx.tickets.oldest_open(cx.slot, self.created, from);
+        oldest.map_or(Time::MAX, |at| at + self.soonest())
+    }
+
+    /// A reply comes no sooner after the packet that it acknowledges.
+    fn soonest(&self) -> Nanos {
+        (self.rtt.get() - self.rtt.within(Margin::Near)).max(0)
+    }
+
+    /// A reply while nothing is known to be lost: where reports come later than replies it waits
+    /// for them, behind those that wait already.
+    fn await_reports(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal);
+        let told = !self.conceal.active() && cx.now < self.told_until(cx);
+        if told || !conceals || !self.hold(cx, handle) {
+            self.release(cx, true);
+            return Verdict::Forward;
+        }
+        self.conceal.wait(PATIENCE);
+        self.tell_held(cx);
+        Verdict::Hold
+    }
+
+    /// Lets those go that have waited for reports and now show nothing that is not known.
+    fn tell_held(&mut self, cx: &mut Context<'_>) {
+        if self.conceal.waits() {
+            let until = self.told_until(cx);
+            self.let_go_before(cx, until);
+        }
+    }
+
+    /// Time is up for what is held; true if nothing else is to be done about it.
+    pub(super) fn on_held_timeout(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.is_reported(cx) {
+            return false;
+        }
+        if self.conceal.waits() {
+            self.let_go_before(cx, cx.now - PATIENCE + 1);
+            return true;
+        }
+        let Some(over) = self.exact.over().filter(|over| cx.now.since(*over) < PATIENCE) else {
+            return false;
+        };
+        let until = self.told_until(cx);
+        if self.conceal.came_between(over, until) {
+            self.let_go_before(cx, until);
+        } else {
+            self.conceal.end_by(cx.now + CLUMP);
+        }
+        true
+    }
+
+    fn let_go_before(&mut self, cx: &mut Context<'_>, until: Time) {
+        let episode = !self.conceal.waits();
+        let out = |handle| cx.out.push(Queued::Release(handle));
+        let Episode { packets, held } = self.conceal.tell(cx.now, until, PATIENCE, out);
+        cx.stats.held_now -= u64::from(packets);
+        if episode {
+            self.event(cx, EventKind::HoldEnd { packets, held_ns: held });
+        }
     }
 }

@@ -33,13 +33,16 @@ pub(crate) fn is_own_data(payload: usize) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Conceal {
     tunables: Tunables,
-    held: Vec<Handle>,
+    /// Each with the time at which it came.
+    held: Vec<(Handle, Time)>,
     since: Time,
     /// The episode is over by then whatever happens.
     latest: Time,
     deadline: Option<Time>,
     /// The next reply ends the episode.
     ending: bool,
+    /// Nothing is known to be lost: what is held waits to be told.
+    waits: bool,
     /// A packet with data of the client's own is among the held.
     own_data: bool,
 }
@@ -72,6 +75,7 @@ impl Conceal {
             latest: Time::ZERO,
             deadline: None,
             ending: false,
+            waits: false,
             own_data: false,
         }
     }
@@ -95,11 +99,12 @@ impl Conceal {
     /// Begins an episode or lets one go on until `until`, never longer than
     /// `cap` after its beginning. True if it begins.
     pub fn extend(&mut self, now: Time, until: Time, cap: Nanos) -> bool {
-        let begins = !self.active();
+        let begins = !self.active() || self.waits;
         if begins {
             self.since = now;
-            self.own_data = false;
+            self.own_data &= self.waits;
         }
+        self.waits = false;
         self.ending = false;
         self.latest = self.since + cap;
         self.deadline = Some(self.deadline.map_or(until, |d| d.max(until)).min(self.latest));
@@ -107,7 +112,7 @@ impl Conceal {
     }
 
     /// Holds a packet; false if there is no room for it.
-    pub fn hold(&mut self, handle: Handle) -> bool {
+    pub fn hold(&mut self, now: Time, handle: Handle) -> bool {
         if self.held.len() >= MAX_HELD {
             return false;
         }
@@ -115,8 +120,55 @@ impl Conceal {
             // One allocation in a flow's life.
             self.held.reserve_exact(MAX_HELD);
         }
-        self.held.push(handle);
+        self.held.push((handle, now));
         true
+    }
+
+    /// What is held waits to be told whether anything was lost, each packet for `patience`;
+    /// nothing if an episode is under way.
+    pub fn wait(&mut self, patience: Nanos) {
+        if !self.active() {
+            self.waits = true;
+            self.own_data = false;
+        }
+        if self.waits {
+            self.deadline = self.held.first().map(|(_, since)| *since + patience);
+        }
+    }
+
+    /// Whether what is held waits to be told.
+    pub fn waits(&self) -> bool {
+        self.waits && self.active()
+    }
+
+    /// Whether one of those that came before `until` came at `from` or after.
+    pub fn came_between(&self, from: Time, until: Time) -> bool {
+        self.held[..self.before(until)].last().is_some_and(|(_, since)| *since >= from)
+    }
+
+    fn before(&self, time: Time) -> usize {
+        self.held.partition_point(|(_, since)| *since < time)
+    }
+
+    /// Lets those go that came before `until`: after a loss the newest of them first, and the one
+    /// before it, since a window update may travel alone and acknowledge nothing. The others wait
+    /// to be told, each for `patience`. How the episode went.
+    pub fn tell(
+        &mut self,
+        now: Time,
+        until: Time,
+        patience: Nanos,
+        mut out: impl FnMut(Handle),
+    ) -> Episode {
+        let told = self.before(until);
+        let episode = Episode { packets: told as u32, held: now.since(self.since) };
+        let newest = if self.waits { 0 } else { told.min(2) };
+        self.held[told - newest..told].reverse();
+        self.held[..told].rotate_right(newest);
+        self.held.drain(..told).for_each(|(handle, _)| out(handle));
+        (self.deadline, self.ending) = (None, false);
+        self.wait(patience);
+        episode
     }
 
     /// Notes that a packet with data of the client's own is held; true if it is
@@ -168,12 +220,12 @@ impl Conceal {
     /// if the packet in hand goes first; otherwise the newest held one does.
     pub fn release(&mut self, now: Time, overtaken: bool, mut out: impl FnMut(Handle)) -> Episode {
         let episode = Episode { packets: self.held.len() as u32, held: now.since(self.since) };
-        if !overtaken && let Some(newest) = self.held.pop() {
+        if !overtaken && let Some((newest, _)) = self.held.pop() {
             out(newest);
         }
-        self.held.drain(..).for_each(out);
+        self.held.drain(..).for_each(|(handle, _)| out(handle));
         self.deadline = None;
-        self.ending = false;
+        (self.ending, self.waits) = (false, false);
         episode
     }
 }
@@ -193,10 +245,10 @@ mod tests {
     fn the_newest_goes_first() {
         let mut c = Conceal::new(Tunables::DEFAULT);
         for n in 1..=4 {
-            assert!(c.hold(Handle(n)));
+            assert!(c.hold(Time::ZERO, Handle(n)));
         }
         assert_eq!(released(&mut c, false), [4, 1, 2, 3]);
-        (1..=3).for_each(|n| assert!(c.hold(Handle(n))));
+        (1..=3).for_each(|n| assert!(c.hold(Time::ZERO, Handle(n))));
         assert_eq!(released(&mut c, true), [1, 2, 3], "the packet in hand goes before them");
         assert_eq!(released(&mut c, false), []);
     }
@@ -232,7 +284,7 @@ mod tests {
         c.await_first(at(150));
         assert_eq!(c.deadline(), Some(at(150)));
         c.first_came(at(100), at(105), 60 * MS);
-        assert!(c.hold(Handle(1)));
+        assert!(c.hold(Time::ZERO, Handle(1)));
         assert_eq!((c.ending(), c.deadline()), (true, Some(at(105))));
         c.end_by(at(900));
         assert_eq!(c.deadline(), Some(at(160)));
@@ -257,6 +309,6 @@ mod tests {
     #[test]
     fn only_so_many_are_held() {
         let mut c = Conceal::new(Tunables::DEFAULT);
-        assert_eq!((0..1000).filter(|n| c.hold(Handle(*n))).count(), MAX_HELD);
+        assert_eq!((0..1000).filter(|n| c.hold(Time::ZERO, Handle(*n))).count(), MAX_HELD);
     }
 }

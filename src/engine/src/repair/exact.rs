@@ -107,9 +107,10 @@ impl Exact {
         true
     }
 
-    /// Whether a reply that comes now shows that everything has arrived, so that it may go first.
-    pub fn is_over(&self, now: Time) -> bool {
-        self.over.is_some_and(|over| now >= over)
+    /// From when on a reply shows that everything has arrived, unless a loss is open or no reply
+    /// has come since the last one was repaired.
+    pub fn over(&self) -> Option<Time> {
+        self.over
     }
 }
 
@@ -126,16 +127,17 @@ mod tests {
         assert_eq!(exact.closed(at(1), 5 * MS), None);
         assert!(!exact.replied(at(2), 5 * MS), "one is still open");
         assert_eq!(exact.closed(at(3), 5 * MS), Some(true));
-        assert!(!exact.is_over(at(7)) && exact.is_over(at(8)));
+        let is_over = |exact: &Exact, now| exact.over().is_some_and(|over| over <= now);
+        assert!(!is_over(&exact, at(7)) && is_over(&exact, at(8)));
         exact.opened();
-        assert!(!exact.is_over(at(9)));
+        assert!(!is_over(&exact, at(9)));
         assert_eq!(exact.closed(at(10), 5 * MS), Some(false));
         assert!(exact.replied(at(12), 5 * MS) && !exact.replied(at(13), 5 * MS));
-        assert!(!exact.is_over(at(14)) && exact.is_over(at(15)));
+        assert!(!is_over(&exact, at(14)) && is_over(&exact, at(15)));
         exact.opened();
         assert_eq!(exact.closed(at(20), 5 * MS), Some(false));
         assert!(exact.replied(at(80), 5 * MS), "all came at once");
-        assert!(!exact.is_over(at(84)) && exact.is_over(at(85)));
+        assert!(!is_over(&exact, at(84)) && is_over(&exact, at(85)));
     }
 
     #[test]

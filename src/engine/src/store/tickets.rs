@@ -78,6 +78,14 @@ impl Tickets {
         (was != Wait::Over).then_some((*sent, was == Wait::Open))
     }
 
+    /// When the oldest packet of this flow that was sent at `from` or later and of which a report
+    /// may still come was sent.
+    pub fn oldest_open(&self, flow: u32, born: Time, from: Time) -> Option<Time> {
+        let open = self.places.iter().skip(self.seen).filter(|(_, wait)| *wait == Wait::Open);
+        let mut of_flow = open.filter(|(sent, _)| (sent.flow, sent.born) == (flow, born));
+        of_flow.find(|(sent, _)| sent.at >= from).map(|(sent, _)| sent.at)
+    }
+
     /// The next packet that has waited for too long; forgets what is done with.
     pub fn overdue(&mut self, now: Time) -> Option<Sent> {
         let late = |(sent, wait): &mut (Sent, Wait)| match wait {

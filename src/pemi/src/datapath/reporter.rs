@@ -5,7 +5,6 @@
 //! remembered by a keyed hash of the beginning of its datagram, which is encrypted and thus
 //! another one for each packet; only copies are alike, and the older of them is reported first.
 
-use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,8 +16,10 @@ use crate::datapath::inject::{IPV6_HDRINCL, open};
 use crate::sys::error_queue::{self, Inbox};
 use crate::sys::socket::{self, Buffer};
 
-/// Packets remembered: those of ten stations with as many as the engine lets one have.
-const SENT: usize = 1024;
+/// Packets remembered, by their hash in sets of a few: those of ten stations with as many as the
+/// engine lets one have.
+const SETS: usize = 128;
+const SET: usize = 8;
 /// Reports wait with their frames until they are read.
 const RECEIVE_BUFFER: u32 = 1 << 20;
 /// Bytes of a datagram that tell it from every other one: ports, length, checksum, and more of
@@ -38,8 +39,37 @@ pub(crate) struct Reporter {
     v6: Option<OwnedFd>,
     mark: u32,
     key: RandomState,
-    sent: VecDeque<(u64, Ticket)>,
+    sent: Sent,
+    /// Reports of IPv4 and of IPv6 that may still come.
+    awaited: [u32; 2],
     inbox: Inbox,
+}
+
+/// Packets that were sent, each set from the oldest to the newest. Those of which no report came
+/// are overwritten some day.
+#[derive(Debug)]
+struct Sent(Box<[[Option<(u64, Ticket)>; SET]; SETS]>);
+
+impl Sent {
+    fn new() -> Sent {
+        Sent(Box::new([[None; SET]; SETS]))
+    }
+
+    fn set(&mut self, hash: u64) -> &mut [Option<(u64, Ticket)>; SET] {
+        &mut self.0[hash as usize % SETS]
+    }
+
+    fn put(&mut self, hash: u64, ticket: Ticket) {
+        let set = self.set(hash);
+        let free = set.iter().position(Option::is_none).unwrap_or(0);
+        set[free..].rotate_left(1);
+        set[SET - 1] = Some((hash, ticket));
+    }
+
+    fn take(&mut self, hash: u64) -> Option<Ticket> {
+        let of_hash = |one: &&mut Option<(u64, Ticket)>| one.is_some_and(|(it, _)| it == hash);
+        self.set(hash).iter_mut().find(of_hash)?.take().map(|(_, ticket)| ticket)
+    }
 }
 
 impl Reporter {
@@ -57,7 +87,8 @@ impl Reporter {
             v6: v6.and_then(reporting).ok(),
             mark,
             key: RandomState::new(),
-            sent: VecDeque::with_capacity(SENT),
+            sent: Sent::new(),
+            awaited: [0; 2],
             inbox: Inbox::new(),
         })
     }
@@ -73,10 +104,9 @@ impl Reporter {
             return false;
         }
         if let Some(telling) = telling(packet) {
-            if self.sent.len() >= SENT {
-                self.sent.pop_front();
-            }
-            self.sent.push_back((self.key.hash_one(telling), ticket));
+            self.sent.put(self.key.hash_one(telling), ticket);
+            let awaited = &mut self.awaited[usize::from(to.is_ipv6())];
+            *awaited = awaited.saturating_add(1);
         }
         true
     }
@@ -88,9 +118,11 @@ impl Reporter {
 
     /// Takes the reports that have come.
     pub fn receive(&mut self, mut on_report: impl FnMut(Ticket, Fate)) {
-        let Reporter { v4, v6, key, sent, inbox, .. } = self;
-        for fd in [Some(&*v4), v6.as_ref()].into_iter().flatten() {
+        let Reporter { v4, v6, key, sent, awaited, inbox, .. } = self;
+        for (fd, awaited) in [Some(&*v4), v6.as_ref()].into_iter().zip(awaited) {
+            let Some(fd) = fd.filter(|_| *awaited > 0) else { continue };
             let mut take = |frame: &[u8], acknowledged: bool| {
+                *awaited = awaited.saturating_sub(1);
                 if let Some(ticket) = recognise(key, sent, frame) {
                     on_report(ticket, if acknowledged { Fate::Arrived } else { Fate::Lost });
                 }
@@ -102,17 +134,11 @@ impl Reporter {
 }
 
 /// The ticket of the packet that is in this frame.
-fn recognise(
-    key: &RandomState,
-    sent: &mut VecDeque<(u64, Ticket)>,
-    frame: &[u8],
-) -> Option<Ticket> {
+fn recognise(key: &RandomState, sent: &mut Sent, frame: &[u8]) -> Option<Ticket> {
     let usual = std::iter::once(ETHERNET);
-    usual.chain((0..LONGEST_HEADER).step_by(2)).find_map(|start| {
-        let hash = key.hash_one(telling(frame.get(start..)?)?);
-        let place = sent.iter().position(|(known, _)| *known == hash)?;
-        sent.remove(place).map(|(_, ticket)| ticket)
-    })
+    usual
+        .chain((0..LONGEST_HEADER).step_by(2))
+        .find_map(|start| sent.take(key.hash_one(telling(frame.get(start..)?)?)))
 }
 
 /// What tells an IP packet from every other one, if it looks like one with a UDP datagram.
@@ -149,9 +175,11 @@ mod tests {
     /// What is recognised of these frames when `sent` was sent.
     fn found(sent: &[Vec<u8>], frames: &[Vec<u8>]) -> Vec<Option<u32>> {
         let key = RandomState::new();
-        let hash = |packet: &Vec<u8>| key.hash_one(telling(packet).unwrap());
-        let mut sent = sent.iter().zip(0..).map(|(it, n)| (hash(it), Ticket(n))).collect();
-        let find = |frame: &Vec<u8>| recognise(&key, &mut sent, frame).map(|Ticket(n)| n);
+        let mut known = Sent::new();
+        for (packet, n) in sent.iter().zip(0..) {
+            known.put(key.hash_one(telling(packet).unwrap()), Ticket(n));
+        }
+        let find = |frame: &Vec<u8>| recognise(&key, &mut known, frame).map(|Ticket(n)| n);
         frames.iter().map(find).collect()
     }
 
@@ -172,6 +200,17 @@ mod tests {
         ];
         // The older of two that are alike first, and each of them once.
         assert_eq!(found(&sent, &frames), [Some(1), Some(2), Some(0), Some(3), None, None]);
+    }
+
+    #[test]
+    fn those_without_a_report_make_room_for_newer_ones() {
+        let mut sent = Sent::new();
+        let alike = |n: u32| u64::from(n) * SETS as u64;
+        (0..12).for_each(|n| sent.put(alike(n), Ticket(n)));
+        assert_eq!((sent.take(alike(3)), sent.take(alike(6))), (None, Some(Ticket(6))));
+        sent.put(alike(12), Ticket(12));
+        assert_eq!(sent.take(alike(4)), Some(Ticket(4)), "the free place was taken");
+        assert_eq!(sent.take(alike(12)), Some(Ticket(12)));
     }
 
     #[test]
