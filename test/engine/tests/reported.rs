@@ -132,7 +132,59 @@ fn behind_a_stalled_reorder_buffer_replies_wait_for_the_copy() {
     assert_eq!(bench.wire(Direction::Up).0, []);
     bench.pass(5 * MS);
     bench.show(0, Direction::Up, &short(2, 12, 36));
-    assert_eq!(bench.wire(Direction::Up).0, [12, 10, 11], "the one that shows no hole");
+    bench.pass(2 * MS);
+    assert_eq!(bench.wire(Direction::Up).0, [12, 11, 10], "first the one that shows no hole");
+}
+
+#[test]
+fn a_reply_waits_for_the_reports_that_it_has_overtaken() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    for n in 0..3 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+    }
+    let tickets: Vec<Ticket> = bench.router.tickets.drain(..).map(|(ticket, _)| ticket).collect();
+    bench.pass(2 * MS);
+    bench.show(0, Direction::Up, &short(2, 10, 36));
+    bench.show(0, Direction::Up, &short(2, 11, 36));
+    assert_eq!(bench.wire(Direction::Up).0, []);
+    bench.report(tickets[0], Fate::Arrived);
+    bench.report(tickets[1], Fate::Arrived);
+    assert_eq!(bench.wire(Direction::Up).0, [], "one may be lost yet");
+    bench.report(tickets[2], Fate::Arrived);
+    assert_eq!(bench.wire(Direction::Up).0, [10, 11], "nothing is, so they keep their order");
+    bench.show(0, Direction::Up, &short(2, 12, 36));
+    assert_eq!(bench.wire(Direction::Up).0, [12]);
+    // Of the next nobody reports.
+    bench.show(0, Direction::Down, &short(1, 3, 1200));
+    bench.pass(2 * MS);
+    bench.show(0, Direction::Up, &short(2, 13, 36));
+    bench.pass(6 * MS);
+    assert_eq!(bench.wire(Direction::Up).0, [13], "not for ever");
+    let stats = bench.router.stats(bench.now);
+    assert_eq!((stats.losses_reported, stats.held_now, stats.concealed_late), (0, 0, 0));
+}
+
+#[test]
+fn the_reply_that_overtakes_the_report_of_a_loss_shows_no_hole_either() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    bench.show(0, Direction::Down, &short(1, 0, 1200));
+    bench.pass(2 * MS);
+    bench.show(0, Direction::Up, &short(2, 10, 38));
+    let (lost, _) = bench.router.tickets.pop().expect("it is reported of");
+    bench.report(lost, Fate::Lost);
+    bench.pass(MS);
+    bench.all_arrived();
+    // A clump that the air has kept, and of which only the newest knows of the copy.
+    bench.pass(12 * MS);
+    for n in 11..14 {
+        bench.show(0, Direction::Up, &short(2, n, if n < 13 { 38 } else { 36 }));
+    }
+    bench.pass(2 * MS);
+    assert_eq!(bench.wire(Direction::Up).0, [13, 12, 10, 11]);
 }
 
 #[test]

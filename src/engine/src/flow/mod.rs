@@ -349,10 +349,8 @@ impl Flow {
         if !self.start.is_over() {
             self.rtt.handshake_reply(now);
             self.start.on_reply(now, long, self.rtt.get());
-            if !long && self.is_reported(cx) {
-                return self.conceal_reported(cx, handle);
-            }
-            return Verdict::Forward;
+            let concealed = !long && self.is_reported(cx);
+            return if concealed { self.conceal_reported(cx, handle) } else { Verdict::Forward };
         }
         if long {
             return Verdict::Forward;

@@ -244,10 +244,11 @@ impl Flow {
         let until = self.told_until(cx);
         if self.conceal.came_between(over, until) {
             self.let_go_before(cx, until);
-        } else {
-            self.conceal.end_by(cx.now + CLUMP);
+            return true;
         }
-        true
+        self.conceal.end_by(cx.now + CLUMP);
+        // Unless it has been held for as long as anything may be.
+        self.conceal.deadline().is_some_and(|at| at > cx.now)
     }
 
     fn let_go_before(&mut self, cx: &mut Context<'_>, until: Time) {
