@@ -136,6 +136,14 @@ clients() {
 		-e 's/"name":"[^"]*"/"name":null/g'
 }
 
+# What came of asking for the fate of single packets, where the daemon runs with `repair radio`.
+reports() {
+	local answer
+
+	answer=$("$PEMI" status --json 2>/dev/null | sed -n 's/.*"reports":\({[^}]*}\).*/\1/p')
+	printf '%s' "${answer:-null}"
+}
+
 case "$WAIT_S" in
 '' | *[!0-9]*) fail "seconds: '$WAIT_S' is no number; usage: sh radio.sh [SECONDS]" ;;
 esac
@@ -155,4 +163,5 @@ text "$(release)"
 printf ',"kernel":'
 text "$(uname -r)"
 printf ',"wed":%s,"seconds":%s,"access_points":[%s]' "$(wed)" "$WAIT_S" "$(interfaces)"
-printf ',"before":{%s},"after":{%s},"pemi":%s}\n' "$before" "$after" "$(clients)"
+printf ',"before":{%s},"after":{%s},"pemi":%s' "$before" "$after" "$(clients)"
+printf ',"reports":%s}\n' "$(reports)"
