@@ -176,15 +176,17 @@ fn the_reply_that_overtakes_the_report_of_a_loss_shows_no_hole_either() {
     bench.show(0, Direction::Up, &short(2, 10, 38));
     let (lost, _) = bench.router.tickets.pop().expect("it is reported of");
     bench.report(lost, Fate::Lost);
+    bench.show(0, Direction::Up, &short(2, 11, 38));
     bench.pass(MS);
     bench.all_arrived();
     // A clump that the air has kept, and of which only the newest knows of the copy.
     bench.pass(12 * MS);
-    for n in 11..14 {
-        bench.show(0, Direction::Up, &short(2, n, if n < 13 { 38 } else { 36 }));
+    for n in 12..15 {
+        bench.show(0, Direction::Up, &short(2, n, if n < 14 { 38 } else { 36 }));
     }
+    assert_eq!(bench.wire(Direction::Up).0, []);
     bench.pass(2 * MS);
-    assert_eq!(bench.wire(Direction::Up).0, [13, 12, 10, 11]);
+    assert_eq!(bench.wire(Direction::Up).0, [14, 13, 10, 11, 12]);
 }
 
 #[test]

@@ -20,6 +20,10 @@ const PATIENCE: Nanos = 5 * MS;
 /// daemon's own delay).
 const CLUMP: Nanos = MS;
 
+fn patience(cx: &Context<'_>) -> Nanos {
+    PATIENCE.min(cx.config.hold_cap)
+}
+
 impl Flow {
     /// Whether reports tell what was lost, so that nothing is inferred.
     pub(super) fn is_reported(&self, cx: &Context<'_>) -> bool {
@@ -210,13 +214,14 @@ impl Flow {
     /// A reply while nothing is known to be lost: where reports come later than replies it waits
     /// for them, behind those that wait already.
     fn await_reports(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
-        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal);
+        let patience = patience(cx);
+        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && patience > 0;
         let told = !self.conceal.active() && cx.now < self.told_until(cx);
         if told || !conceals || !self.hold(cx, handle) {
             self.release(cx, true);
             return Verdict::Forward;
         }
-        self.conceal.wait(PATIENCE);
+        self.conceal.wait(patience);
         self.tell_held(cx);
         Verdict::Hold
     }
@@ -235,26 +240,27 @@ impl Flow {
             return false;
         }
         if self.conceal.waits() {
-            self.let_go_before(cx, cx.now - PATIENCE + 1);
+            self.let_go_before(cx, cx.now - patience(cx) + 1);
             return true;
         }
-        let Some(over) = self.exact.over().filter(|over| cx.now.since(*over) < PATIENCE) else {
-            return false;
-        };
+        let first = self.exact.over().and_then(|over| self.conceal.first_since(over));
+        let Some(first) = first else { return false };
         let until = self.told_until(cx);
-        if self.conceal.came_between(over, until) {
+        if first < until {
             self.let_go_before(cx, until);
             return true;
         }
-        self.conceal.end_by(cx.now + CLUMP);
+        if cx.now.since(first) < patience(cx) {
+            self.conceal.end_by(cx.now + CLUMP);
+        }
         // Unless it has been held for as long as anything may be.
         self.conceal.deadline().is_some_and(|at| at > cx.now)
     }
 
     fn let_go_before(&mut self, cx: &mut Context<'_>, until: Time) {
-        let episode = !self.conceal.waits();
+        let (episode, patience) = (!self.conceal.waits(), patience(cx));
         let out = |handle| cx.out.push(Queued::Release(handle));
-        let Episode { packets, held } = self.conceal.tell(cx.now, until, PATIENCE, out);
+        let Episode { packets, held } = self.conceal.tell(cx.now, until, patience, out);
         cx.stats.held_now -= u64::from(packets);
         if episode {
             self.event(cx, EventKind::HoldEnd { packets, held_ns: held });

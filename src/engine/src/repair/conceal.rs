@@ -9,7 +9,7 @@
 use alloc::vec::Vec;
 
 use crate::api::Handle;
-use crate::time::{Nanos, SEC, Time};
+use crate::time::{Nanos, SEC, Time, US};
 use crate::tunables::Tunables;
 
 /// Client packets held for one flow at a time (chosen: 100 ms of a reply for every second packet
@@ -33,8 +33,10 @@ pub(crate) fn is_own_data(payload: usize) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct Conceal {
     tunables: Tunables,
-    /// Each with the time at which it came.
-    held: Vec<(Handle, Time)>,
+    /// Each with the microseconds from `first` until it came.
+    held: Vec<(Handle, u32)>,
+    /// When the first of them came.
+    first: Time,
     since: Time,
     /// The episode is over by then whatever happens.
     latest: Time,
@@ -71,6 +73,7 @@ impl Conceal {
         Conceal {
             tunables,
             held: Vec::new(),
+            first: Time::ZERO,
             since: Time::ZERO,
             latest: Time::ZERO,
             deadline: None,
@@ -101,7 +104,8 @@ impl Conceal {
     pub fn extend(&mut self, now: Time, until: Time, cap: Nanos) -> bool {
         let begins = !self.active() || self.waits;
         if begins {
-            self.since = now;
+            // What waited already has done so for a part of its time.
+            self.since = self.held.first().map_or(now, |held| self.came(held));
             self.own_data &= self.waits;
         }
         self.waits = false;
@@ -120,8 +124,17 @@ impl Conceal {
             // One allocation in a flow's life.
             self.held.reserve_exact(MAX_HELD);
         }
-        self.held.push((handle, now));
+        if self.held.is_empty() {
+            self.first = now;
+        }
+        let after = u32::try_from(now.since(self.first) / US).unwrap_or(0);
+        self.held.push((handle, after));
         true
+    }
+
+    /// When a held packet came.
+    fn came(&self, (_, after): &(Handle, u32)) -> Time {
+        self.first + Nanos::from(*after) * US
     }
 
     /// What is held waits to be told whether anything was lost, each packet for `patience`;
@@ -132,7 +145,7 @@ impl Conceal {
             self.own_data = false;
         }
         if self.waits {
-            self.deadline = self.held.first().map(|(_, since)| *since + patience);
+            self.deadline = self.held.first().map(|held| self.came(held) + patience);
         }
     }
 
@@ -141,13 +154,13 @@ impl Conceal {
         self.waits && self.active()
     }
 
-    /// Whether one of those that came before `until` came at `from` or after.
-    pub fn came_between(&self, from: Time, until: Time) -> bool {
-        self.held[..self.before(until)].last().is_some_and(|(_, since)| *since >= from)
+    /// When the first of those came that came at `from` or after.
+    pub fn first_since(&self, from: Time) -> Option<Time> {
+        self.held.get(self.before(from)).map(|held| self.came(held))
     }
 
     fn before(&self, time: Time) -> usize {
-        self.held.partition_point(|(_, since)| *since < time)
+        self.held.partition_point(|held| self.came(held) < time)
     }
 
     /// Lets those go that came before `until`: after a loss the newest of them first, and the one
