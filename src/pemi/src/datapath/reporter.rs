@@ -48,14 +48,17 @@ pub(crate) struct Reporter {
 /// Packets that were sent, each set from the oldest to the newest. Those of which no report came
 /// are overwritten some day.
 #[derive(Debug)]
-struct Sent(Box<[[Option<(u64, Ticket)>; SET]; SETS]>);
+struct Sent(Box<[Set; SETS]>);
+
+/// Hashes with their tickets.
+type Set = [Option<(u64, Ticket)>; SET];
 
 impl Sent {
     fn new() -> Sent {
         Sent(Box::new([[None; SET]; SETS]))
     }
 
-    fn set(&mut self, hash: u64) -> &mut [Option<(u64, Ticket)>; SET] {
+    fn set(&mut self, hash: u64) -> &mut Set {
         &mut self.0[hash as usize % SETS]
     }
 
