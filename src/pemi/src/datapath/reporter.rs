@@ -40,8 +40,6 @@ pub(crate) struct Reporter {
     mark: u32,
     key: RandomState,
     sent: Sent,
-    /// Reports of IPv4 and of IPv6 that may still come.
-    awaited: [u32; 2],
     inbox: Inbox,
 }
 
@@ -91,7 +89,6 @@ impl Reporter {
             mark,
             key: RandomState::new(),
             sent: Sent::new(),
-            awaited: [0; 2],
             inbox: Inbox::new(),
         })
     }
@@ -108,8 +105,6 @@ impl Reporter {
         }
         if let Some(telling) = telling(packet) {
             self.sent.put(self.key.hash_one(telling), ticket);
-            let awaited = &mut self.awaited[usize::from(to.is_ipv6())];
-            *awaited = awaited.saturating_add(1);
         }
         true
     }
@@ -121,11 +116,9 @@ impl Reporter {
 
     /// Takes the reports that have come.
     pub fn receive(&mut self, mut on_report: impl FnMut(Ticket, Fate)) {
-        let Reporter { v4, v6, key, sent, awaited, inbox, .. } = self;
-        for (fd, awaited) in [Some(&*v4), v6.as_ref()].into_iter().zip(awaited) {
-            let Some(fd) = fd.filter(|_| *awaited > 0) else { continue };
+        let Reporter { v4, v6, key, sent, inbox, .. } = self;
+        for fd in [Some(&*v4), v6.as_ref()].into_iter().flatten() {
             let mut take = |frame: &[u8], acknowledged: bool| {
-                *awaited = awaited.saturating_sub(1);
                 if let Some(ticket) = recognise(key, sent, frame) {
                     on_report(ticket, if acknowledged { Fate::Arrived } else { Fate::Lost });
                 }
