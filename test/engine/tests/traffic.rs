@@ -32,6 +32,17 @@ fn a_clean_hop_costs_next_to_nothing() {
     }
 }
 
+#[test]
+fn the_next_connection_over_a_hop_that_lost_nothing_costs_nothing() {
+    let copies = |flows| {
+        let scene = Scene { flows, packets: 1200, stagger: 10_000 * MS, ..Scene::default() };
+        run(&scene).copies
+    };
+    let first = copies(1);
+    assert!(first >= 2, "{first} copies");
+    assert_eq!(copies(2), first);
+}
+
 /// Everything the engine says to `inputs`, as text.
 fn replay(inputs: &[Input], seed: u64) -> Vec<String> {
     let config = Config { events: true, ..Config::default() };

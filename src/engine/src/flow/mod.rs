@@ -314,7 +314,6 @@ impl Flow {
         self.budget.forwarded();
         self.guard.forwarded(now);
         cx.ceiling.forwarded(now, packet.len());
-        cx.hop.forwarded();
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
             return Verdict::Forward;
         };
@@ -325,6 +324,8 @@ impl Flow {
             self.copy(cx, id);
         }
         if self.start.is_over() && self.rtt.known() {
+            // No loss shows before.
+            cx.hop.forwarded();
             self.tail.sent(now, &self.rtt);
         }
         verdict

@@ -55,6 +55,11 @@ const GAP_PART: Nanos = 10;
 const PER_REPLY_PART: i64 = 20;
 /// Packets a reply are counted in parts: a whole one has this many.
 const PARTS: i64 = 16;
+/// A client that replies after fewer packets than this on average, in [`PARTS`], is not decimating,
+/// whatever its replies' times say (chosen: from two packets a reply, two replies to ten packets
+/// each are enough to pass it). Where the hop is slower than the way before it, a burst passes the
+/// router in a moment, and the times of most replies to it name its last packet.
+const SELDOM: i64 = PARTS * 5 / 2;
 /// A client that replies after fewer packets than this replies often (chosen: one more than the
 /// two of RFC 9000, section 13.2.2).
 const OFTEN: u64 = 3;
@@ -198,7 +203,8 @@ impl Rhythm {
 
     /// Packets it lets pass before it replies; 0 while unknown.
     pub fn usual_count(&self) -> u64 {
-        self.usual
+        let believed = self.usual < self.tunables.decimating_from() || self.per_reply >= SELDOM;
+        if believed { self.usual } else { 0 }
     }
 
     fn count(&mut self, count: u64) {
@@ -281,6 +287,7 @@ impl Rhythm {
             .map_or(Nanos::MAX, |first| aim.due.since(first.at));
         let usual = self.usual_count();
         self.decimating |= usual >= self.tunables.decimating_from();
+        self.decimating &= self.per_reply >= SELDOM;
         let (timer_reached, timer_now) = self.timer_at(waited, rtt);
         beat.timer = usual >= self.tunables.decimating_from() && timer_now;
         self.follow_chain(&mut beat);
@@ -414,15 +421,18 @@ mod tests {
     use super::*;
     use crate::time::Time;
 
-    /// Packets every 1.2 ms; replies one round trip of 2 ms after the packets
-    /// whose numbers `acknowledged` gives.
-    fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Vec<Beat>) {
-        let mut cache = Cache::new(1 << 20);
-        let mut trail = Trail::default();
+    /// Nothing was sent yet over a hop of 2 ms.
+    fn beginning() -> (Rhythm, LocalRtt, Trail, Cache) {
         let mut rtt = LocalRtt::new(Tunables::DEFAULT);
         rtt.sent(Time::ZERO, None, None);
         rtt.handshake_reply(Time::ZERO + 2 * MS);
-        let mut rhythm = Rhythm::new(Tunables::DEFAULT);
+        (Rhythm::new(Tunables::DEFAULT), rtt, Trail::default(), Cache::new(1 << 20))
+    }
+
+    /// Packets every 1.2 ms; replies one round trip of 2 ms after the packets
+    /// whose numbers `acknowledged` gives.
+    fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Vec<Beat>) {
+        let (mut rhythm, rtt, mut trail, mut cache) = beginning();
         let mut sent = 0;
         let at = |n: u64| Time::ZERO + (n as Nanos) * 1200 * US;
         let mut last = None;
@@ -468,6 +478,25 @@ mod tests {
             beats.iter().filter(|b| b.early).map(|b| b.trigger).collect();
         assert_eq!(early, [196, 197, 198, 199]);
         assert_eq!(beats[20].chain, 196);
+    }
+
+    /// Eight packets at once every 33 ms, each reply to two of them 3 ms after the one before.
+    #[test]
+    fn bursts_over_a_slow_hop_are_not_taken_for_decimation() {
+        let (mut rhythm, rtt, mut trail, mut cache) = beginning();
+        let (mut sent, mut last) = (0, None);
+        for burst in (1..60).map(|n| Time::ZERO + n * 33 * MS) {
+            for n in 0..8 {
+                sent += 1;
+                trail.push(&mut cache, burst + n * 100 * US, sent, &[0; 40]);
+            }
+            for now in [2100 * US, 2800 * US, 6 * MS, 9 * MS].map(|after| burst + after) {
+                let since_last = last.replace(now).map(|l| now.since(l));
+                let reply = Reply { now, excess: 0, copy_due: false, sent, since_last };
+                rhythm.observe(&reply, &rtt, &mut trail, &cache);
+            }
+        }
+        assert!(!rhythm.decimating() && !rhythm.counts_high());
     }
 
     #[test]

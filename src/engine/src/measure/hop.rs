@@ -158,6 +158,7 @@ impl Hop {
         self.base.get()
     }
 
+    /// A packet went to the client of which a loss would have shown.
     pub fn forwarded(&mut self) {
         self.packets_since_repair = self.packets_since_repair.saturating_add(1);
     }

@@ -45,8 +45,8 @@ const NEIGHBOURS: &str = "the copies of the first flight delay the first frames 
     aggregates";
 const FULL: &str = "the hop carries hardly what is asked of it: the copies of the first flight delay \
     the first frames";
-const SLOW: &str = "a copy takes such a hop 1.5 ms, as a packet of the call does, and of each hundred \
-    packets five are copied for nothing: later frames wait for that";
+const SLOW: &str = "a copy takes such a hop 1.5 ms, as a packet of the call does: those of the first \
+    flight delay the first frames, and three frames of 300 decide";
 const TAILS: &str = "no packet follows that a reply could tell of the loss with";
 const BEFORE: &str = "packet numbers that the sender skips, and its slow start's losses before the \
     router, look like losses of the hop until a copy fails";
