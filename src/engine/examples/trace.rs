@@ -72,6 +72,9 @@ impl Router {
                 Action::Probe { client } => {
                     println!("{} send an echo request to {client}", ms(now))
                 }
+                Action::Watch { client } => {
+                    println!("{} ask the access point of {client}", ms(now));
+                }
                 Action::Event(event) => println!("{} {:?}", ms(now), event.kind),
             }
         }

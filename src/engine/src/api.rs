@@ -34,6 +34,70 @@ pub enum Fate {
     Lost,
 }
 
+/// What an access point has counted of the packets to a client between two looks at its station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Radio {
+    /// The look before.
+    pub from: Time,
+    /// This one.
+    pub to: Time,
+    /// Packets that left the radio, also those that were lost.
+    pub sent: u32,
+    /// Packets lost after all attempts.
+    pub lost: u32,
+    /// What `lost` is good for.
+    pub lost_is: Count,
+    /// Packets in the client's own queue at the end.
+    pub queued: u32,
+    /// Packets that this queue dropped.
+    pub queue_drops: u32,
+}
+
+/// What a number of losses is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// So many were lost.
+    Exact,
+    /// Not more than this.
+    AtMost,
+    /// Nobody knows.
+    Nothing,
+}
+
+/// What became of a client's station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Station {
+    /// It is with an access point of this router.
+    Joined,
+    /// It is no longer with one, or never was.
+    Gone,
+    /// It is with another access point than before, or with the same one anew: what was under
+    /// way may be lost without having been counted.
+    Moved,
+}
+
+/// What tells of losses on the way to a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Knowledge {
+    /// The client's replies alone.
+    Replies,
+    /// They, and the access point's counters.
+    Counts,
+    /// The access point, packet by packet.
+    Reports,
+}
+
+impl Knowledge {
+    /// The name used on ubus and in LuCI.
+    pub fn name(self) -> &'static str {
+        match self {
+            Knowledge::Replies => "replies",
+            Knowledge::Counts => "counts",
+            Knowledge::Reports => "reports",
+        }
+    }
+}
+
 /// What to do with the packet just shown to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -78,6 +142,13 @@ pub enum Action<'a> {
     /// Measure the round trip to this client with an echo request and report
     /// it with [`Engine::on_probe_reply`](crate::Engine::on_probe_reply).
     Probe {
+        /// The client's address.
+        client: IpAddr,
+    },
+    /// Have the access point of this client asked more often, for the next two seconds, and tell
+    /// with [`Engine::on_radio`](crate::Engine::on_radio) what it has counted; only with
+    /// [`Config::counts`].
+    Watch {
         /// The client's address.
         client: IpAddr,
     },
@@ -189,6 +260,10 @@ pub struct Config {
     /// ([`Action::Send`]). What is reported lost is then sent again, and nothing is inferred of
     /// clients of which reports come. Not together with [`Config::both_directions`].
     pub reports: bool,
+    /// Whether that is done only for clients whose access point counts each loss as well.
+    pub reports_counted: bool,
+    /// Whether the caller can tell what access points count ([`Action::Watch`]).
+    pub counts: bool,
     /// Whether losses beyond the router, from the clients to the servers, are
     /// repaired as well. Heeded by [`Engines`](crate::Engines) only; what the two
     /// of them do with the other settings is told there.
@@ -240,6 +315,8 @@ impl Default for Config {
             hold_cap: 100 * MS,
             events: false,
             reports: false,
+            reports_counted: false,
+            counts: false,
             both_directions: false,
             #[cfg(feature = "ablation")]
             without: Default::default(),
@@ -272,6 +349,8 @@ pub struct FlowInfo {
     pub resent: u64,
     /// What the engine makes of it.
     pub state: FlowState,
+    /// What tells of its losses.
+    pub knowledge: Knowledge,
 }
 
 /// What the engine makes of a flow.

@@ -22,6 +22,7 @@
 //!         Action::Inject { packet, .. } => println!("send {} bytes", packet.len()),
 //!         Action::Send { packet, .. } => println!("send {} bytes", packet.len()),
 //!         Action::Probe { client } => println!("ping {client}"),
+//!         Action::Watch { client } => println!("ask the access point of {client}"),
 //!         Action::Event(event) => println!("{event:?}"),
 //!     }
 //! }
@@ -45,7 +46,8 @@ mod tunables;
 mod wire;
 
 pub use api::{
-    Action, Config, Direction, Event, EventKind, Fate, FlowInfo, FlowState, Handle, Ticket, Verdict,
+    Action, Config, Count, Direction, Event, EventKind, Fate, FlowInfo, FlowState, Handle,
+    Knowledge, Radio, Station, Ticket, Verdict,
 };
 pub use engine::Engine;
 pub use engine::both::Engines;

@@ -34,13 +34,15 @@ impl Config {
             events,
             both_directions: self.direction == Repaired::Both,
             reports: self.reports(),
+            reports_counted: self.repair == Repair::Auto,
+            counts: self.radio != Radio::Off,
             ..pemi_engine::Config::default()
         }
     }
 
     /// Whether packets are sent in a way that the access point reports of.
     pub(crate) fn reports(&self) -> bool {
-        self.repair == Repair::Radio
+        self.repair != Repair::Infer
             && self.mode == Mode::Routed
             && self.direction == Repaired::Down
     }

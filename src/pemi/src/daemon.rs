@@ -12,4 +12,5 @@ pub mod run;
 pub(crate) mod serve;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod teller;
 pub mod ubus;

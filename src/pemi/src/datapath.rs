@@ -11,6 +11,7 @@ pub mod nfqueue;
 pub(crate) mod outlet;
 pub mod probe;
 pub(crate) mod reporter;
+pub(crate) mod teller;
 pub(crate) mod ways;
 pub(crate) mod worker;
 pub(crate) mod workers;

@@ -97,6 +97,11 @@ impl Radio {
         }
     }
 
+    /// What others may ask, and subscribe to.
+    pub fn share(&self) -> Arc<Share> {
+        self.share.clone()
+    }
+
     /// Says that packets for this client are being helped.
     pub fn helping(&self, client: IpAddr) {
         self.share.helping(client);

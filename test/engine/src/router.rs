@@ -98,6 +98,8 @@ pub struct Router {
     pub record: Option<Vec<Input>>,
     /// What was sent and somebody may report of, oldest first, with the bytes.
     pub tickets: Vec<(Ticket, Vec<u8>)>,
+    /// Clients whose access point was to be asked.
+    pub watched: Vec<IpAddr>,
     /// The client's packets held since the beginning.
     pub held_ever: u64,
     /// The longest that a packet was held.
@@ -121,6 +123,7 @@ impl Router {
             flows: HashMap::new(),
             record: None,
             tickets: Vec::new(),
+            watched: Vec::new(),
             held_ever: 0,
             longest: 0,
         }
@@ -270,6 +273,10 @@ impl Router {
                     }
                 }
                 Some(Action::Probe { client }) => done.push(Done::Probe(client)),
+                Some(Action::Watch { client }) => {
+                    self.watched.retain(|known| *known != client);
+                    self.watched.push(client);
+                }
                 Some(Action::Event(event)) => {
                     let flow = Flow { client: event.client, server: event.server };
                     let seen = self.flows.entry(flow).or_default();

@@ -2,7 +2,7 @@
 //! Anything in any order, at any time: nothing panics, what was held comes
 //! back exactly once, and copies are copies.
 
-use pemi_engine::{Config, Direction, Fate, Ticket, Time};
+use pemi_engine::{Config, Count, Direction, Fate, Radio, Station, Ticket, Time};
 use pemi_engine_tests::packets::{Flow, Long, V1, V2, long, short};
 use pemi_engine_tests::router::{Manners, Router};
 use proptest::collection::vec;
@@ -57,13 +57,32 @@ enum Call {
     Counted {
         flow: u32,
         v6: bool,
-        lost: u32,
+        radio: Radio,
+    },
+    Station {
+        flow: u32,
+        v6: bool,
+        station: Station,
     },
     SetConfig(Config),
     ReleaseAll,
     Reset,
     Look,
     Fetch(usize),
+}
+
+fn radio() -> impl Strategy<Value = Radio> {
+    let lost_is = prop_oneof![Just(Count::Exact), Just(Count::AtMost), Just(Count::Nothing)];
+    let times = (any::<u64>(), any::<u64>());
+    let counts = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>());
+    (times, counts, lost_is).prop_map(|((from, to), (sent, lost, queued, queue_drops), lost_is)| {
+        let [from, to] = [from, to].map(Time::from_nanos);
+        Radio { from, to, sent, lost, lost_is, queued, queue_drops }
+    })
+}
+
+fn station() -> impl Strategy<Value = Station> {
+    prop_oneof![Just(Station::Joined), Just(Station::Gone), Just(Station::Moved)]
 }
 
 fn clock() -> impl Strategy<Value = Clock> {
@@ -109,14 +128,14 @@ fn config() -> impl Strategy<Value = Config> {
     };
     let count = || prop_oneof![8 => 0usize..40, 1 => Just(usize::MAX)];
     let percent = prop_oneof![4 => 0u32..=100, 1 => any::<u32>()];
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (0usize..200_000, count(), percent, flags, proptest::option::of(span()), span(), span())
         .prop_map(
             |(
                 cache_bytes,
                 max_flows,
                 percent,
-                (conceal, events, both, reports),
+                (conceal, events, both, reports, counts),
                 release,
                 idle,
                 cap,
@@ -132,6 +151,8 @@ fn config() -> impl Strategy<Value = Config> {
                     hold_cap: cap,
                     both_directions: both,
                     reports,
+                    reports_counted: counts && events,
+                    counts,
                     ..Config::default()
                 }
             },
@@ -163,8 +184,10 @@ fn call() -> impl Strategy<Value = Call> {
         }),
         6 => (prop_oneof![8 => 0u32..40, 1 => any::<u32>()], any::<bool>())
             .prop_map(|(ticket, lost)| Call::Report { ticket, lost }),
-        1 => (0u32..4, any::<bool>(), any::<u32>())
-            .prop_map(|(flow, v6, lost)| Call::Counted { flow, v6, lost }),
+        1 => (0u32..4, any::<bool>(), radio())
+            .prop_map(|(flow, v6, radio)| Call::Counted { flow, v6, radio }),
+        1 => (0u32..4, any::<bool>(), station())
+            .prop_map(|(flow, v6, station)| Call::Station { flow, v6, station }),
         1 => config().prop_map(Call::SetConfig),
         1 => Just(Call::ReleaseAll),
         1 => Just(Call::Reset),
@@ -237,8 +260,11 @@ fn play(config: Config, calls: Vec<(Clock, Call)>) {
                 let fate = if lost { Fate::Lost } else { Fate::Arrived };
                 router.report(now, Ticket(ticket), fate, &mut done);
             }
-            Call::Counted { flow: n, v6, lost } => {
-                router.engine.on_counted(flow(n, v6).client.ip(), lost);
+            Call::Counted { flow: n, v6, radio } => {
+                router.engine.on_radio(flow(n, v6).client.ip(), radio);
+            }
+            Call::Station { flow: n, v6, station } => {
+                router.engine.on_station(now, flow(n, v6).client.ip(), station);
             }
             Call::SetConfig(config) => router.set_config(now, config, &mut done),
             Call::ReleaseAll => router.release_all(now, &mut done),

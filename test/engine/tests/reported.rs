@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use pemi_engine::{Config, Direction, Fate, MS, Nanos, SEC, Ticket, Time, US};
+use pemi_engine::{
+    Config, Count, Direction, Fate, Knowledge, MS, Nanos, Radio, SEC, Station, Ticket, Time, US,
+};
 use pemi_engine_tests::packets::{Flow, Long, V1, long, number, short};
 use pemi_engine_tests::random::Random;
 use pemi_engine_tests::router::{Done, Manners, Router};
@@ -57,6 +59,14 @@ impl Bench {
 
     fn report(&mut self, ticket: Ticket, fate: Fate) {
         self.router.report(self.now, ticket, fate, &mut self.done);
+    }
+
+    /// The access point was asked, and has counted so many losses in the last 100 ms.
+    fn counted(&mut self, flow: u32, lost: u32) {
+        let (from, to) = (self.now - 100 * MS, self.now);
+        let lost_is = Count::Exact;
+        let radio = Radio { from, to, sent: 90, lost, lost_is, queued: 0, queue_drops: 0 };
+        self.router.engine.on_radio(Flow::v4(flow).client.ip(), radio);
     }
 
     /// Everything under way has arrived.
@@ -212,8 +222,10 @@ fn where_nobody_reports_losses_are_inferred() {
 #[test]
 fn losses_that_are_not_counted_are_not_believed() {
     let mut bench = Bench::new(config(), 1);
-    bench.router.engine.on_counted(Flow::v4(0).client.ip(), 0);
     for n in 0..2_000 {
+        if n % 100 == 0 {
+            bench.counted(0, 0);
+        }
         bench.show(0, Direction::Down, &short(1, n, 1200));
         bench.pass(MS);
         for (ticket, packet) in std::mem::take(&mut bench.router.tickets) {
@@ -222,7 +234,87 @@ fn losses_that_are_not_counted_are_not_believed() {
         }
     }
     let stats = bench.router.stats(bench.now);
-    assert!(stats.losses_reported <= AWAITED as u64 && stats.reports_doubted > 90, "{stats:?}");
+    assert!(stats.losses_reported <= 32 && stats.reports_doubted > 150, "{stats:?}");
+}
+
+#[test]
+fn counts_decide_whether_reports_are_asked_for() {
+    let config = Config { reports_counted: true, counts: true, ..config() };
+    let mut bench = Bench::new(config, 1);
+    let knows = |bench: &Bench| bench.router.engine.flows(bench.now).next().unwrap().knowledge;
+    let client = Flow::v4(0).client.ip();
+    let show = |bench: &mut Bench, from: u64| {
+        for n in from..from + 20 {
+            bench.show(0, Direction::Down, &short(1, n, 1200));
+            bench.pass(10 * MS);
+            bench.all_arrived();
+        }
+    };
+    show(&mut bench, 0);
+    assert_eq!(bench.router.stats(bench.now).reports_asked, 0, "nobody counts");
+    assert_eq!(bench.router.watched, [client], "but somebody is to");
+    assert_eq!(knows(&bench), Knowledge::Replies);
+    bench.counted(0, 0);
+    assert_eq!(knows(&bench), Knowledge::Counts);
+    show(&mut bench, 20);
+    assert_eq!(bench.router.stats(bench.now).reports_asked, 20);
+    assert_eq!(knows(&bench), Knowledge::Reports);
+    bench.router.engine.on_station(bench.now, client, Station::Gone);
+    bench.pass(10 * MS);
+    show(&mut bench, 40);
+    assert_eq!(bench.router.stats(bench.now).reports_asked, 20, "by cable, perhaps");
+    assert_eq!(knows(&bench), Knowledge::Replies);
+}
+
+#[test]
+fn what_was_under_way_to_a_client_that_moved_is_sent_again_when_it_speaks() {
+    for reports in [true, false] {
+        let mut bench = Bench::new(Config { reports, ..config() }, 1);
+        bench.all_arrived();
+        // Replies after 2 ms.
+        for n in 0..20 {
+            bench.show(0, Direction::Down, &short(1, n, 1200));
+            bench.pass(2 * MS);
+            bench.all_arrived();
+            bench.show(0, Direction::Up, &short(2, n, 36));
+        }
+        bench.pass(200 * MS);
+        bench.done.clear();
+        for n in 20..30 {
+            bench.show(0, Direction::Down, &short(1, n, 1200));
+            bench.pass(2 * MS);
+        }
+        bench.all_arrived();
+        let client = Flow::v4(0).client.ip();
+        bench.router.engine.on_station(bench.now, client, Station::Moved);
+        bench.pass(4 * MS);
+        let early = bench.wire(Direction::Down).1;
+        assert!(early.iter().all(|n| *n == 29), "it may not hear yet; but a tail's: {early:?}");
+        bench.show(0, Direction::Down, &short(1, 30, 1200));
+        bench.pass(2 * MS);
+        bench.show(0, Direction::Up, &short(2, 20, 38));
+        bench.pass(0);
+        let (_, copies) = bench.wire(Direction::Down);
+        assert!(copies.starts_with(&[20, 21, 22, 23, 24, 25, 26, 27, 28]), "{copies:?}");
+        bench.pass(SEC);
+        assert_eq!(bench.wire(Direction::Up).0, [20], "nothing is held for ever");
+    }
+}
+
+#[test]
+fn signs_count_for_nothing_once_nothing_is_counted() {
+    let mut bench = Bench::new(Config { reports: false, counts: true, ..config() }, 1);
+    for n in 0..2_000 {
+        if n % 100 == 0 {
+            bench.counted(0, 0);
+        }
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+        bench.pass(2 * MS);
+        // One reply in ten says that something is missing.
+        bench.show(0, Direction::Up, &short(2, n, if n % 10 == 0 { 38 } else { 36 }));
+    }
+    let copies = bench.router.stats(bench.now).resent_packets;
+    assert!((1..=32).contains(&copies), "{copies}");
 }
 
 /// An access point in virtual time that does what the seed says: reports come after some time,
@@ -256,7 +348,7 @@ fn any_reports(config: Config, seed: u64, steps: u64, flows: u32) {
             bench.show(n, Direction::Up, &short(2, step, size));
         }
         if random.below(200) == 0 {
-            bench.router.engine.on_counted(Flow::v4(n).client.ip(), random.below(9) as u32);
+            bench.counted(n, random.below(9) as u32);
         }
         for (Ticket(ticket), _) in std::mem::take(&mut bench.router.tickets) {
             let delay = match random.below(50) {

@@ -25,6 +25,7 @@ impl Done {
                 }
                 Action::Probe { .. } => self.probes += 1,
                 Action::Event(_) => self.events += 1,
+                Action::Watch { .. } => {}
                 Action::Release(_) | Action::Send { .. } => panic!("nothing is held"),
             }
         }

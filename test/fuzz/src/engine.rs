@@ -61,6 +61,8 @@ fn config(flags: u8, more: u8) -> Config {
         idle_timeout: IDLE[choose(2)],
         cache_bytes: CACHE[choose(4)],
         reports: more & 64 != 0,
+        counts: more & 128 != 0,
+        reports_counted: more & 192 == 192 && flags & 8 != 0,
         ..config
     }
 }
@@ -212,6 +214,7 @@ impl Steps {
             3 => self.model.look(),
             4 => self.model.time_is(u64::from(input.u16()) << (how >> 3 & 31) << 17),
             5 => self.model.fetch(usize::from(how >> 3)),
+            6 if how & 8 != 0 => self.model.station(flow.client, how >> 4),
             6 => self.model.timeout(),
             _ if how & 8 == 0 => self.spin ^= flow.bit(),
             _ => self.model.pass(1 << (20 + (how >> 4))),

@@ -6,7 +6,9 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use linkem::Nanos;
-use pemi_engine::{Action, Config, Direction, Engines, Event, Fate, Handle, Ticket, Time, Verdict};
+use pemi_engine::{
+    Action, Config, Direction, Engines, Event, Fate, Handle, Radio, Station, Ticket, Time, Verdict,
+};
 
 use crate::endpoint::Datagram;
 
@@ -101,6 +103,16 @@ impl Router {
         self.take_actions();
     }
 
+    /// What the access point has counted.
+    pub fn counted(&mut self, client: IpAddr, radio: Radio) {
+        self.engine.on_radio(client, radio);
+    }
+
+    /// A client is with another access point.
+    pub fn moved(&mut self, now: Nanos, client: IpAddr) {
+        self.engine.on_station(time(now), client, Station::Moved);
+    }
+
     /// When [`Router::on_timeout`] is wanted.
     pub fn next_timeout(&self) -> Option<Nanos> {
         self.engine.next_timeout().map(|at| at.as_nanos())
@@ -151,6 +163,8 @@ impl Router {
                     orders.push_back(Order::Send(Direction::Down, parcel));
                 }
                 Action::Probe { client } => orders.push_back(Order::Echo(client)),
+                // Everybody's counters are looked at anyway.
+                Action::Watch { .. } => {}
                 Action::Event(event) => events.push(event),
             }
         }

@@ -5,7 +5,9 @@
 use alloc::boxed::Box;
 use core::net::IpAddr;
 
-use crate::api::{Action, Config, Direction, Fate, FlowInfo, Handle, Ticket, Verdict};
+use crate::api::{
+    Action, Config, Direction, Fate, FlowInfo, Handle, Radio, Station, Ticket, Verdict,
+};
 use crate::engine::Engine;
 use crate::stats::Stats;
 use crate::time::{Nanos, Time};
@@ -54,6 +56,7 @@ fn mirrored(config: &Config) -> Config {
         cache_bytes: config.cache_bytes / CACHE_SHARE,
         hold_cap: config.hold_cap.saturating_mul(HOLD_FACTOR),
         reports: false,
+        counts: false,
         ..config.clone()
     }
 }
@@ -116,9 +119,14 @@ impl Engines {
         self.down.on_report(now, ticket, fate);
     }
 
-    /// See [`Engine::on_counted`].
-    pub fn on_counted(&mut self, client: IpAddr, lost: u32) {
-        self.down.on_counted(client, lost);
+    /// See [`Engine::on_radio`].
+    pub fn on_radio(&mut self, client: IpAddr, radio: Radio) {
+        self.down.on_radio(client, radio);
+    }
+
+    /// See [`Engine::on_station`].
+    pub fn on_station(&mut self, now: Time, client: IpAddr, station: Station) {
+        self.down.on_station(now, client, station);
     }
 
     /// See [`Engine::on_unsent`].

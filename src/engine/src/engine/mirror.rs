@@ -42,7 +42,7 @@ impl Engine {
     ) -> Option<FlowInfo> {
         let (receiver, sender) = if self.mirrored { (server, client) } else { (client, server) };
         let slot = self.flows.find(&FlowKey { receiver, sender })?;
-        self.flows.get(slot).map(|flow| flow.info(now))
+        self.flows.get(slot).map(|flow| self.info(now, flow))
     }
 
     /// Whether every action was fetched.

@@ -351,6 +351,7 @@ impl Engine {
                 // Servers are not ours: nobody probes them.
                 Queued::Probe(_) if self.mirrored => {}
                 Queued::Probe(client) => return Some(Action::Probe { client }),
+                Queued::Watch(client) => return Some(Action::Watch { client }),
                 Queued::Event(event) if self.mirrored => {
                     if let Some(event) = event.mirrored() {
                         return Some(Action::Event(event));
@@ -440,7 +441,12 @@ impl Engine {
 
     /// All flows of which both ends have spoken, in no particular order.
     pub fn flows(&self, now: Time) -> impl Iterator<Item = FlowInfo> + '_ {
-        self.established().map(move |flow| flow.info(now))
+        self.established().map(move |flow| self.info(now, flow))
+    }
+
+    fn info(&self, now: Time, flow: &Flow) -> FlowInfo {
+        let hop = flow.hop_slot.and_then(|slot| self.hops.get(slot)).unwrap_or(&self.nowhere);
+        flow.info(now, hop)
     }
 }
 

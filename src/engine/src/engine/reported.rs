@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Reports of what became of packets: whose they are, and those that do not come.
+//! What the access point tells: reports of packets, whose they are, and those that do not come;
+//! counts and stations.
 
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use super::Engine;
-use crate::api::{Fate, Ticket};
+use crate::api::{Fate, Radio, Station, Ticket};
+use crate::flow::Flow;
 use crate::measure::hop::Hop;
 use crate::store::tickets::Sent;
 use crate::time::Time;
@@ -32,11 +35,32 @@ impl Engine {
         self.tell(now, &sent, None);
     }
 
-    /// The access point has counted so many packets for this client as lost since the last call.
-    /// From then on losses are believed only as far as they are counted.
-    pub fn on_counted(&mut self, client: IpAddr, lost: u32) {
+    /// The access point was asked what it has counted of this client's packets. From then on
+    /// losses are believed, and copies sent, as far as that allows; for about a second.
+    pub fn on_radio(&mut self, client: IpAddr, radio: Radio) {
         if let Some(hop) = self.hops.find(&client).and_then(|slot| self.hops.get_mut(slot)) {
-            hop.reports.counted(lost);
+            hop.counts.tell(&radio);
+        }
+    }
+
+    /// The client's station came, went or is elsewhere.
+    pub fn on_station(&mut self, now: Time, client: IpAddr, station: Station) {
+        let Some(hop) = self.hops.find(&client).and_then(|slot| self.hops.get_mut(slot)) else {
+            return;
+        };
+        match station {
+            Station::Joined => {}
+            Station::Gone => hop.counts.forget(),
+            Station::Moved => {
+                hop.moved(now);
+                let its =
+                    |flow: &Flow| flow.hop_slot.is_some() && flow.receiver_address() == client;
+                let slots: Vec<u32> =
+                    self.flows.iter().filter(|(_, flow)| its(flow)).map(|(slot, _)| slot).collect();
+                for slot in slots {
+                    self.with_flow(now, slot, |flow, _| flow.moved());
+                }
+            }
         }
     }
 

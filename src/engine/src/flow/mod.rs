@@ -3,17 +3,19 @@
 //! folder asks the rules in order and does what they say.
 
 pub(crate) mod context;
+mod info;
 mod mirror;
 pub(crate) mod out;
 mod read;
 mod repair;
 mod reported;
+mod told;
 mod validation;
 
 use alloc::boxed::Box;
 use core::net::SocketAddr;
 
-use crate::api::{Direction, Event, EventKind, FlowInfo, FlowState, Handle, Verdict};
+use crate::api::{Direction, Event, EventKind, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
@@ -89,6 +91,8 @@ pub(crate) struct Flow {
     stall: Stall,
     gaps: Gaps,
     exact: Exact,
+    /// The client has moved, and has not spoken since. What was sent before this had arrived.
+    moved: Option<Time>,
     conceal: Conceal,
     governor: Governor,
     budget: Budget,
@@ -138,6 +142,7 @@ impl Flow {
             stall: Stall::new(),
             gaps: Gaps::new(),
             exact: Exact::default(),
+            moved: None,
             conceal: Conceal::new(tunables),
             governor: Governor::new(tunables),
             budget: Budget::new(HopState::New, tunables),
@@ -341,6 +346,7 @@ impl Flow {
         let previous = self.last_heard.replace(now);
         if self.start.is_over() {
             self.look_for_stall(cx, previous);
+            self.repair_move(cx);
         }
         if self.start.is_over() && is_own_data(size) && cx.config.has(Rule::OwnData) {
             return self.on_own_data(cx, handle);
@@ -442,7 +448,8 @@ impl Flow {
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
         let earned = self.budget.tokens(self.rtt.sharp()) >= 1;
-        match step.copy(first, self.budget.speculative(), earned) {
+        let speculative = self.budget.speculative() || cx.hop.counts.lossy(cx.now);
+        match step.copy(first, speculative, earned) {
             Some(Copy::Suspected) => {
                 self.copy(cx, id);
             }
@@ -462,36 +469,5 @@ impl Flow {
     pub fn end(&mut self, cx: &mut Context<'_>) {
         self.release_all(cx);
         self.end_event(cx);
-    }
-
-    pub fn state(&self, now: Time) -> FlowState {
-        match self.phase {
-            Phase::Unknown(_) => FlowState::Unknown,
-            Phase::Bypassed => FlowState::Bypassed,
-            Phase::Quic if !self.start.is_over() => FlowState::Handshake,
-            Phase::Quic if !self.governor.armed(now) || self.governor.in_storm(now) => {
-                FlowState::Watching
-            }
-            Phase::Quic => FlowState::Protected,
-        }
-    }
-
-    pub fn local_rtt(&self) -> Nanos {
-        self.rtt.get()
-    }
-
-    pub fn info(&self, now: Time) -> FlowInfo {
-        FlowInfo {
-            client: self.receiver,
-            server: self.sender,
-            age: now.since(self.created),
-            bytes_down: self.bytes,
-            packets_down: self.packets,
-            local_rtt: self.rtt.get(),
-            inferred: self.inferred,
-            repaired: self.repaired,
-            resent: self.resent,
-            state: self.state(now),
-        }
     }
 }

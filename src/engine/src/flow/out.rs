@@ -17,6 +17,7 @@ pub(crate) enum Queued {
     Inject(Id),
     Send { id: Id, ticket: Option<Ticket>, original: Option<Handle> },
     Probe(IpAddr),
+    Watch(IpAddr),
     Event(Event),
 }
 

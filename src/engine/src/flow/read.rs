@@ -34,6 +34,8 @@ enum Veto {
     Blur,
     /// It came in the clump that ended a stall, and another one did before.
     Stall,
+    /// The access point has counted no loss for which copies were not sent already.
+    Uncounted,
     /// Attempts for this client were in vain, and it is too early for another one.
     Doubt,
     /// Hardly any gap has closed for long.
@@ -47,11 +49,12 @@ enum Veto {
 impl Veto {
     /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
     /// it counts the signs that come as far as to it.
-    const ORDER: [Veto; 8] = [
+    const ORDER: [Veto; 9] = [
         Veto::SwitchedOff,
         Veto::Congestion,
         Veto::Blur,
         Veto::Stall,
+        Veto::Uncounted,
         Veto::Doubt,
         Veto::Hopeless,
         Veto::Storm,
@@ -230,6 +233,7 @@ impl Flow {
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
             Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),
+            Veto::Uncounted => self.counted(cx) == 0,
             Veto::Doubt => self.doubts(cx),
             Veto::Hopeless => on(Rule::Hope) && self.governor.lets_pass(),
             Veto::Storm => on(Rule::Overflow) && self.storm_begins(),
@@ -247,8 +251,8 @@ impl Flow {
         match veto {
             Veto::SwitchedOff => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
-            Veto::Blur | Veto::Stall | Veto::Doubt | Veto::Hopeless => {
-                cx.stats.losses_upstream += 1
+            Veto::Blur | Veto::Stall | Veto::Uncounted | Veto::Doubt | Veto::Hopeless => {
+                cx.stats.losses_upstream += 1;
             }
             Veto::Storm => self.step_aside(cx),
             Veto::NoRoom => return Reading::Noise,

@@ -95,7 +95,7 @@ impl Flow {
             batch_wait: self.rhythm.batch_wait(),
             thin_reply_wait: self.rhythm.thin_reply_wait(),
             since_reply,
-            allowed: self.budget.first_attempt(sharp),
+            allowed: self.budget.first_attempt(sharp).min(self.counted(cx)),
             missing,
             sent: self.packets,
             conceal: conceals.then_some(cx.config.hold_cap),
@@ -223,8 +223,9 @@ impl Flow {
 
     /// Sends a copy, if the flow's share allows and the packet is still there.
     pub(super) fn copy(&mut self, cx: &mut Context<'_>, id: Id) -> bool {
-        let paid = self.pay_for_copy(cx, id);
+        let paid = self.counted(cx) > 0 && self.pay_for_copy(cx, id);
         if paid {
+            cx.hop.counts.copied(cx.now);
             self.gaps.resent(cx.now);
             cx.out.push(Queued::Inject(id));
         }

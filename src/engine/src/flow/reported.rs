@@ -27,10 +27,14 @@ impl Flow {
         pause: Option<Nanos>,
         handle: Handle,
     ) -> Verdict {
+        if cx.config.counts && self.hop_slot.is_some() && cx.hop.counts.wanted(cx.now) {
+            cx.out.push(Queued::Watch(self.receiver.ip()));
+        }
         // Of others there is no hop, and the mirrored engine's packets are on no hop of ours.
         let wanted = cx.config.reports
             && self.hop_slot.is_some()
             && self.uplink.is_none()
+            && (cx.hop.counts.exact() || !cx.config.reports_counted)
             && cx.hop.reports.worth_asking(cx.now);
         if !self.exact.choose(wanted, pause, self.rtt.get()) {
             return Verdict::Forward;
@@ -76,7 +80,7 @@ impl Flow {
     }
 
     fn reported_lost(&mut self, cx: &mut Context<'_>, sent: &Sent) {
-        if !cx.hop.reports.believes_loss() {
+        if !cx.hop.counts.believes_loss(cx.now) {
             cx.stats.reports_doubted += 1;
             if sent.attempt > 0 {
                 self.loss_closed(cx);
@@ -91,7 +95,13 @@ impl Flow {
             let packet = cx.cache.record(sent.id).map_or(0, |record| record.number);
             self.event(cx, EventKind::Loss { packet });
         }
-        let again = sent.attempt < ATTEMPTS && self.pay_for_copy(cx, sent.id);
+        self.send_again(cx, sent.id, sent.attempt);
+    }
+
+    /// Sends what is lost again, if it may go, and has replies wait for it; so often it was sent
+    /// again before.
+    pub(super) fn send_again(&mut self, cx: &mut Context<'_>, id: Id, before: u8) {
+        let again = before < ATTEMPTS && self.pay_for_copy(cx, id);
         if !again {
             self.event(cx, EventKind::Abandon);
             self.loss_closed(cx);
@@ -104,7 +114,7 @@ impl Flow {
             cx.stats.concealed_gaps += 1;
             self.event(cx, EventKind::HoldStart);
         }
-        if !self.send(cx, sent.id, sent.attempt + 1, None) {
+        if !self.send(cx, id, before + 1, None) {
             self.loss_closed(cx);
         }
     }

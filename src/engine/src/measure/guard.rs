@@ -60,7 +60,7 @@ impl Guard {
 
     /// Whether a loss seen now is to be taken for congestion.
     pub fn congested(&self, now: Time, hop: &Hop) -> bool {
-        if self.own_queue() {
+        if self.own_queue() || hop.counts.queue_drops(now) {
             return true;
         }
         let queueing = hop.queueing(now);

@@ -2,6 +2,7 @@
 //! What is known of a client's last hop, across its flows: the round trip
 //! that probes measured, queueing delay on it, and whether it loses packets.
 
+use crate::measure::counts::Counts;
 use crate::measure::doubt::Doubt;
 use crate::measure::reports::Reports;
 use crate::store::least::Least;
@@ -60,6 +61,8 @@ pub(crate) struct Hop {
     pub doubt: Doubt,
     /// Whether its access point reports what became of packets.
     pub reports: Reports,
+    /// What that counts.
+    pub counts: Counts,
     samples: Recent<(Time, Nanos), 8>,
     /// What the samples amounted to when the last one came.
     ping: Ping,
@@ -79,6 +82,7 @@ impl Hop {
             flows: 0,
             doubt: Doubt::new(tunables),
             reports: Reports::new(),
+            counts: Counts::new(),
             samples: Recent::new(),
             ping: Ping::default(),
             base: Least::new(now),
@@ -156,6 +160,17 @@ impl Hop {
     /// The round trip of the unloaded hop, as far as it was seen.
     pub fn base(&self) -> Option<Nanos> {
         self.base.get()
+    }
+
+    /// The client is with another access point: nothing measured before describes the way to it.
+    pub fn moved(&mut self, now: Time) {
+        self.samples = Recent::new();
+        self.ping = Ping::default();
+        self.base = Least::new(now);
+        self.probes = 0;
+        self.unanswered = 0;
+        self.last_probe = None;
+        self.counts.forget();
     }
 
     pub fn forwarded(&mut self) {

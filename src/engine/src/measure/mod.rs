@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What is measured of the way: round trips, queues, and who is congested.
 
+pub(crate) mod belief;
 pub(crate) mod bottleneck;
+pub(crate) mod counts;
 pub(crate) mod doubt;
 pub(crate) mod guard;
 pub(crate) mod hop;

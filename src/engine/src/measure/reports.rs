@@ -25,11 +25,6 @@ const AGAIN: Nanos = 60 * SEC;
 /// the access point (a beacon interval of 102.4 ms, and what is sent after it).
 const ASLEEP: Nanos = 150 * MS;
 
-/// Losses that may be reported before the access point's own counter has moved by as much, where
-/// that is known (chosen: all that may be under way, because the counter is looked at now and
-/// then only).
-const AHEAD: i32 = AWAITED.cast_signed();
-
 /// What is known of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -48,13 +43,11 @@ pub(crate) struct Reports {
     came: u32,
     missing: u32,
     last: Option<Time>,
-    /// Losses reported and not counted yet; none: nobody counts.
-    ahead: Option<i32>,
 }
 
 impl Reports {
     pub fn new() -> Reports {
-        Reports { state: State::Trial, awaited: 0, came: 0, missing: 0, last: None, ahead: None }
+        Reports { state: State::Trial, awaited: 0, came: 0, missing: 0, last: None }
     }
 
     /// Whether reports come, or may yet come, so that nothing need be guessed.
@@ -76,7 +69,7 @@ impl Reports {
         if let State::Missing(since) = self.state
             && now.since(since) >= AGAIN
         {
-            *self = Reports { awaited: self.awaited, ahead: self.ahead, ..Reports::new() };
+            *self = Reports { awaited: self.awaited, ..Reports::new() };
         }
         self.expected()
     }
@@ -125,23 +118,6 @@ impl Reports {
         self.fade();
     }
 
-    /// The access point's own counter says that so many packets were lost since it was looked at
-    /// before, those of other flows among them.
-    pub fn counted(&mut self, lost: u32) {
-        let lost = i32::try_from(lost).unwrap_or(i32::MAX);
-        // What was lost of others is no credit for what comes later.
-        self.ahead = Some(self.ahead.unwrap_or(0).saturating_sub(lost).max(0));
-    }
-
-    /// A loss is reported. Whether that is believed: a driver that has lost track of a frame calls
-    /// it lost, too, and what has arrived after all need not be sent again.
-    pub fn believes_loss(&mut self) -> bool {
-        let Some(ahead) = &mut self.ahead else { return true };
-        let believed = *ahead < AHEAD;
-        *ahead += i32::from(believed);
-        believed
-    }
-
     fn fade(&mut self) {
         if self.came + self.missing >= MEMORY {
             self.came /= 2;
@@ -185,20 +161,6 @@ mod tests {
             missed += 1;
         }
         assert!((TRIAL..=MEMORY).contains(&missed), "{missed}");
-    }
-
-    #[test]
-    fn losses_are_believed_as_far_as_they_are_counted() {
-        let mut reports = Reports::new();
-        assert!((0..1000).all(|_| reports.believes_loss()), "nobody counts");
-        reports.counted(7);
-        let believed =
-            |reports: &mut Reports| (0..1000).filter(|_| reports.believes_loss()).count();
-        assert_eq!(believed(&mut reports), AHEAD as usize);
-        reports.counted(5);
-        assert_eq!(believed(&mut reports), 5);
-        reports.counted(u32::MAX);
-        assert_eq!(believed(&mut reports), AHEAD as usize, "no credit beyond that");
     }
 
     #[test]

@@ -136,7 +136,10 @@ fn engine(packets: u32) -> Value {
                             left = 1;
                         }
                         Action::Probe { client } => probed = Some(client),
-                        Action::Release(_) | Action::Send { .. } | Action::Event(_) => {}
+                        Action::Release(_)
+                        | Action::Send { .. }
+                        | Action::Watch { .. }
+                        | Action::Event(_) => {}
                     }
                 }
                 if let Some(client) = probed {
@@ -187,6 +190,7 @@ fn through_queue(duration: Duration) -> Result<Value, String> {
         waker: waker.clone(),
         events: writer.sender(),
         wanted: Wanted::new(false, LevelFilter::Error),
+        teller: None,
     };
     let sockets = Sockets::open(&config).map_err(|e| text("queue", e))?;
     let worker = Worker::new(&config, Nfqueue::new(queue, guard.beat(0)), sockets, line);

@@ -57,13 +57,16 @@ impl Named for Repaired {
 pub enum Repair {
     /// By what the clients' replies give away.
     Infer,
+    /// By what the access point reports, where it does and counts losses as well, which tells
+    /// whether the reports are true.
+    Auto,
     /// By what the access point reports, where it does.
     Radio,
 }
 
 impl Named for Repair {
     const NAMES: &'static [(&'static str, Repair)] =
-        &[("infer", Repair::Infer), ("radio", Repair::Radio)];
+        &[("auto", Repair::Auto), ("infer", Repair::Infer), ("radio", Repair::Radio)];
 }
 
 /// Who brings packets to the queue.
@@ -256,9 +259,7 @@ pub static TABLE: &[Entry] = &[
     .restart(),
     main("direction", Choice(|c| &mut c.direction), "losses repaired, to the clients or both ways")
         .flag(),
-    main("repair", Choice(|c| &mut c.repair), "what tells of losses, replies or radio")
-        .restart()
-        .flag(),
+    main("repair", Choice(|c| &mut c.repair), "what tells of losses").restart().flag(),
     main(
         "cache_kib",
         Number(64..=1_048_576, |c| U32(&mut c.cache_kib)),

@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 
+use pemi_engine::Knowledge;
 use pemi_radio::history::Sums;
 use pemi_radio::meter::Worth;
 use serde_json::{Map, Value};
@@ -126,7 +127,7 @@ fn of_station(facts: &Facts<'_>, station: &StationView) -> Value {
         ("curve", curve.collect::<Vec<Value>>().into()),
         ("lost_minute", station.lost_minute.into()),
         ("queue", queue),
-        ("helped", helped(help)),
+        ("helped", helped(help, Some(station.worth))),
         ("state", state.into()),
         ("clean_s", station.clean_s.into()),
         ("clean_sent", station.clean_sent.into()),
@@ -142,19 +143,32 @@ fn of_other(facts: &Facts<'_>, address: IpAddr) -> Value {
         ("name", facts.names.of(None, &addresses).into()),
         ("addresses", texts(&addresses)),
         ("connected", true.into()),
-        ("helped", helped(facts.helped.of(&addresses))),
+        ("helped", helped(facts.helped.of(&addresses), None)),
         ("state", "elsewhere".into()),
         ("sentence", "on no radio of this router: its losses are inferred".into()),
     ])
 }
 
-fn helped(help: Help) -> Value {
+fn helped(help: Help, worth: Option<Worth>) -> Value {
     object(vec![
         ("flows", help.flows.into()),
+        ("knowledge", help.knowledge.map(Knowledge::name).into()),
+        ("why", help.knowledge.map(|knowledge| why(knowledge, worth)).into()),
         ("repaired", help.repaired.into()),
         ("copies", help.copies.into()),
         ("repaired_minute", help.repaired_minute.into()),
     ])
+}
+
+/// Why it is not known better what is lost, on a station whose counts are worth this.
+fn why(knowledge: Knowledge, worth: Option<Worth>) -> &'static str {
+    match (knowledge, worth) {
+        (Knowledge::Reports, _) => "the access point reports each packet",
+        (Knowledge::Counts, Some(Worth::AtMost)) => "the access point does not count exactly",
+        (Knowledge::Counts, _) => "packets are not reported, or option repair is infer",
+        (Knowledge::Replies, None) => "on no radio of this router",
+        (Knowledge::Replies, Some(_)) => "the access point does not count, or was not asked yet",
+    }
 }
 
 fn texts(addresses: &[IpAddr]) -> Value {

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use pemi_engine::{FlowInfo, FlowState};
+use pemi_engine::{FlowInfo, FlowState, Knowledge};
 
 /// The last minute in steps of five seconds, as that of the radio's losses.
 const STEP_S: u64 = 5;
@@ -16,6 +16,8 @@ const MOST: usize = pemi_radio::stations::MOST;
 pub struct Help {
     /// Flows that are helped now.
     pub flows: u32,
+    /// What tells of their losses, the best of them.
+    pub knowledge: Option<Knowledge>,
     /// Losses repaired since the start, or since a reset.
     pub repaired: u64,
     /// Copies sent since then.
@@ -55,12 +57,15 @@ impl Helped {
     pub fn look(&mut self, second: u64, flows: &[FlowInfo]) -> Vec<IpAddr> {
         self.advance(second / STEP_S);
         for client in &mut self.clients {
-            client.help.flows = 0;
+            (client.help.flows, client.help.knowledge) = (0, None);
             client.before = std::mem::take(&mut client.now);
         }
         for flow in flows {
             let Some(client) = self.client(flow.client.ip()) else { continue };
-            client.help.flows += u32::from(flow.state == FlowState::Protected);
+            if flow.state == FlowState::Protected {
+                client.help.flows += 1;
+                client.help.knowledge = client.help.knowledge.max(Some(flow.knowledge));
+            }
             client.now.packets += flow.packets_down;
             client.now.repaired += flow.repaired;
             client.now.copies += flow.resent;
@@ -86,6 +91,7 @@ impl Helped {
         let its = self.clients.iter().filter(|client| addresses.contains(&client.address));
         its.fold(Help::default(), |sum, client| Help {
             flows: sum.flows + client.help.flows,
+            knowledge: sum.knowledge.max(client.help.knowledge),
             repaired: sum.repaired + client.help.repaired,
             copies: sum.copies + client.help.copies,
             repaired_minute: sum.repaired_minute + client.minute.iter().sum::<u32>(),
@@ -100,7 +106,8 @@ impl Helped {
     /// Counts anew. What flows have had by now stays known, so that it is not counted again.
     pub fn reset(&mut self) {
         for client in &mut self.clients {
-            client.help = Help { flows: client.help.flows, ..Help::default() };
+            let Help { flows, knowledge, .. } = client.help;
+            client.help = Help { flows, knowledge, ..Help::default() };
             client.minute = [0; STEPS];
         }
     }
@@ -152,6 +159,7 @@ mod tests {
             repaired,
             resent: 2 * repaired,
             state: FlowState::Protected,
+            knowledge: pemi_engine::Knowledge::Replies,
         }
     }
 
@@ -167,17 +175,29 @@ mod tests {
         assert_eq!(helped.look(2, &[flow(8, 5, 0), flow(9, 200, 4)]), [address(9)]);
         assert_eq!(helped.look(3, &[]), [] as [IpAddr; 0]);
         assert_eq!(helped.look(3, &[flow(9, 10, 2)]), [address(9)]);
-        let help = Help { flows: 1, repaired: 6, copies: 12, repaired_minute: 6 };
+        let knowledge = Some(Knowledge::Replies);
+        let help = Help { flows: 1, knowledge, repaired: 6, copies: 12, repaired_minute: 6 };
+        let ended = Help { flows: 0, knowledge: None, ..help };
         assert_eq!(helped.of(&[address(9), address(7)]), help);
         assert_eq!(helped.addresses().collect::<Vec<_>>(), [address(9)]);
         assert_eq!(helped.look(4, &[]), [] as [IpAddr; 0]);
-        assert_eq!(helped.of(&[address(9)]), Help { flows: 0, ..help });
+        assert_eq!(helped.of(&[address(9)]), ended);
         helped.look(59, &[]);
         assert_eq!(helped.of(&[address(9)]).repaired_minute, 6);
         helped.look(60, &[]);
-        assert_eq!(helped.of(&[address(9)]), Help { flows: 0, repaired_minute: 0, ..help });
+        assert_eq!(helped.of(&[address(9)]), Help { repaired_minute: 0, ..ended });
         helped.reset();
         assert_eq!(helped.of(&[address(9)]), Help::default());
+    }
+
+    #[test]
+    fn the_best_of_what_tells_of_a_client_is_told() {
+        let mut helped = Helped::default();
+        let other = |knowledge, state| FlowInfo { knowledge, state, ..flow(9, 1, 0) };
+        helped.look(1, &[flow(9, 1, 0), other(Knowledge::Counts, FlowState::Protected)]);
+        assert_eq!(helped.of(&[address(9)]).knowledge, Some(Knowledge::Counts));
+        helped.look(2, &[other(Knowledge::Reports, FlowState::Bypassed)]);
+        assert_eq!(helped.of(&[address(9)]).knowledge, None);
     }
 
     #[test]

@@ -6,11 +6,13 @@ use crate::config::{self, Config};
 use crate::daemon::open::Opened;
 use crate::daemon::serve::{Daemon, Doors, totals, unhelped};
 use crate::daemon::status;
+use crate::daemon::teller::Subscription;
 use crate::daemon::ubus::Ubus;
 use crate::datapath::capture::queue::Nfqueue;
 use crate::datapath::direction;
 use crate::datapath::guard::Guard;
 use crate::datapath::nfqueue::Queue;
+use crate::datapath::teller::Teller;
 use crate::datapath::worker::Wanted;
 use crate::datapath::workers::Workers;
 use crate::firewall::table::Firewall;
@@ -28,7 +30,7 @@ pub(crate) fn start(
     let writer = Writer::start(events).map_err(|e| format!("writer thread: {e}"))?;
     let radio = Radio::new().map_err(|e| format!("radio: {e}"))?;
     let mut workers = Workers::new().map_err(|e| e.to_string())?;
-    if let Err(error) = employ(&mut workers, &config, queues, &guard, &writer, wanted) {
+    if let Err(error) = employ(&mut workers, &config, queues, &guard, &writer, &radio, wanted) {
         workers.stop();
         writer.stop();
         return Err(error);
@@ -60,11 +62,15 @@ fn employ(
     queues: Vec<Queue>,
     guard: &Guard,
     writer: &Writer,
+    radio: &Radio,
     wanted: Wanted,
 ) -> Result<(), String> {
     for (index, queue) in queues.into_iter().enumerate() {
         let capture = Nfqueue::new(queue, guard.beat(index));
-        workers.start(config, capture, writer.sender(), wanted).map_err(|e| e.to_string())?;
+        let teller = |waker| Box::new(Subscription::new(radio.share(), waker)) as Box<dyn Teller>;
+        workers
+            .start(config, capture, writer.sender(), wanted, teller)
+            .map_err(|e| e.to_string())?;
     }
     Ok(())
 }

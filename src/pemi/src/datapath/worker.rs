@@ -19,6 +19,7 @@ use crate::config::{Config, Mode, Repaired};
 use crate::datapath::capture::{self, Capture, Interests, Seen};
 use crate::datapath::direction::Classifier;
 use crate::datapath::outlet::{self, Outlet};
+use crate::datapath::teller::{Teller, Told};
 use crate::datapath::ways::Way;
 use crate::log::item::Item;
 use crate::log::{events, logger};
@@ -101,12 +102,14 @@ impl Snapshot {
 pub struct Line {
     /// What it is asked.
     pub commands: Receiver<Command>,
-    /// Ready when there is something in `commands`.
+    /// Ready when there is something in `commands`, or to be told by `teller`.
     pub waker: Arc<Waker>,
     /// Where events go.
     pub events: SyncSender<Item>,
     /// Which events somebody wants, until the next [`Command::Configure`].
     pub wanted: Wanted,
+    /// Who tells what access points count, if somebody does.
+    pub teller: Option<Box<dyn Teller>>,
 }
 
 /// A worker.
@@ -218,7 +221,19 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 Command::Stop => return Ok(ControlFlow::Break(())),
             }
         }
+        self.listen();
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Takes in what access points tell.
+    fn listen(&mut self) {
+        let Some(teller) = &self.line.teller else { return };
+        while let Some(told) = teller.take() {
+            match told {
+                Told::Counted(client, radio) => self.engine.on_radio(client, radio),
+                Told::Station(client, at, station) => self.engine.on_station(at, client, station),
+            }
+        }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -342,6 +357,11 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                     }
                 }
                 Action::Probe { client } => self.outlet.probe(self.capture.now(), client),
+                Action::Watch { client } => {
+                    if let Some(teller) = &self.line.teller {
+                        teller.watch(client);
+                    }
+                }
                 Action::Event(event) => {
                     if self.line.wanted.wants(&event)
                         && let Err(TrySendError::Full(_)) =

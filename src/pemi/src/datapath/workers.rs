@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::datapath::capture::Capture;
 use crate::datapath::error::Error;
 use crate::datapath::outlet::Sockets;
+use crate::datapath::teller::Teller;
 use crate::datapath::worker::{Command, Line, Snapshot, Wanted, Worker};
 use crate::log::item::Item;
 use crate::sys::poll::{self, Interest, Waker};
@@ -62,13 +63,14 @@ impl Workers {
         Ok(Workers { list: Vec::new(), ended: Arc::new(ended) })
     }
 
-    /// Starts a worker for `capture`.
+    /// Starts a worker for `capture`. `teller` is made for its waker.
     pub fn start(
         &mut self,
         config: &Config,
         capture: impl Capture + Send + 'static,
         events: SyncSender<Item>,
         wanted: Wanted,
+        teller: impl FnOnce(Arc<Waker>) -> Box<dyn Teller>,
     ) -> Result<(), Error> {
         let queue = capture.id();
         let waker = Arc::new(Waker::new().map_err(Error::Waker)?);
@@ -79,7 +81,8 @@ impl Workers {
             taken: None,
             entitled: privileges::are_kept(),
         })?;
-        let line = Line { commands: orders, waker: waker.clone(), events, wanted };
+        let teller = Some(teller(waker.clone()));
+        let line = Line { commands: orders, waker: waker.clone(), events, wanted, teller };
         let worker = Worker::new(config, capture, sockets, line);
         let (priority, ended) = (config.realtime_priority, self.ended.clone());
         let thread = thread::Builder::new()

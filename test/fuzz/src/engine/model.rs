@@ -5,7 +5,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use pemi_engine::{
-    Action, Config, Direction, Engines, Event, Fate, Handle, Nanos, SEC, Ticket, Time, Verdict,
+    Action, Config, Count, Direction, Engines, Event, Fate, Handle, Nanos, Radio, SEC, Station,
+    Ticket, Time, Verdict,
 };
 
 use super::packets::{Flow, Long};
@@ -206,6 +207,25 @@ impl Model {
         self.after();
     }
 
+    /// The access point tells of a client: what it has counted since the last second, or that
+    /// its station came, went or is elsewhere.
+    pub fn station(&mut self, client: IpAddr, how: u8) {
+        let station = match how & 3 {
+            0 => Station::Joined,
+            1 => Station::Gone,
+            2 => Station::Moved,
+            _ => {
+                let (from, to, lost) = (self.now - SEC, self.now, u32::from(how >> 2));
+                let (lost_is, queued) = (Count::Exact, 0);
+                let radio = Radio { from, to, sent: 90, lost, lost_is, queued, queue_drops: 1 };
+                self.engine.on_radio(client, radio);
+                return self.after();
+            }
+        };
+        self.engine.on_station(self.now, client, station);
+        self.after();
+    }
+
     pub fn set_config(&mut self, config: Config) {
         self.cap = self.cap.max(cap(&config));
         self.both |= config.both_directions;
@@ -298,6 +318,10 @@ impl Model {
                 Action::Probe { client } => {
                     let spoken = may(&self.flows, false, |flow| flow.client.ip() == client);
                     assert!(spoken, "a probe of a stranger's choice");
+                }
+                Action::Watch { client } => {
+                    let spoken = may(&self.flows, false, |flow| flow.client.ip() == client);
+                    assert!(spoken, "asked about because of a stranger");
                 }
                 Action::Event(Event { client, server, .. }) => {
                     let told = |flow: &Known| flow.client == client && flow.server == server;

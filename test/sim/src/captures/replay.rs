@@ -147,7 +147,10 @@ impl Player {
                         _ => {}
                     }
                 }
-                Action::Release(_) | Action::Inject { .. } | Action::Send { .. } => {}
+                Action::Release(_)
+                | Action::Inject { .. }
+                | Action::Send { .. }
+                | Action::Watch { .. } => {}
             }
         }
     }

@@ -135,7 +135,7 @@ impl Player {
         while let Some(action) = self.engine.next_action() {
             match action {
                 // Nobody reports anything here.
-                Action::Release(_) | Action::Send { .. } => {}
+                Action::Release(_) | Action::Send { .. } | Action::Watch { .. } => {}
                 Action::Inject { direction, packet } => {
                     if let Some(udp) = find(packet) {
                         self.book.copied(ends(direction, udp.ends()), packet.len());

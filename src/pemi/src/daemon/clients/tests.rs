@@ -60,6 +60,7 @@ fn helped(hosts: &[u8]) -> Helped {
         repaired: 13,
         resent: 15,
         state: FlowState::Protected,
+        knowledge: pemi_engine::Knowledge::Replies,
     };
     helped.look(1, &hosts.iter().map(flow).collect::<Vec<_>>());
     helped
@@ -121,7 +122,12 @@ fn a_station_with_everything() {
         ),
         ("lost_minute", json!(14)),
         ("queue", json!({"packets": 3, "drops": 2})),
-        ("helped", json!({"flows": 1, "repaired": 13, "copies": 15, "repaired_minute": 13})),
+        (
+            "helped",
+            json!({"flows": 1, "knowledge": "replies", "repaired": 13, "copies": 15,
+                "why": "the access point does not count, or was not asked yet",
+                "repaired_minute": 13}),
+        ),
         ("state", json!("helping")),
     ] {
         assert_eq!(client[name], value, "{name}");

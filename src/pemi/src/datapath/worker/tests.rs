@@ -8,6 +8,7 @@ use pemi_engine::{EventKind, Fate, FlowState, SEC, Ticket, Time};
 use scripted::{Book, Cue, Script, Shared, Wire, cue, world};
 
 mod scripted;
+mod told;
 
 /// A worker without a kernel, and what its test holds of it.
 struct Bench {
@@ -25,7 +26,8 @@ impl Bench {
         let waker = Arc::new(Waker::new().unwrap());
         let (events, _) = mpsc::sync_channel(1);
         let wanted = Wanted::new(false, LevelFilter::Error);
-        let line = Line { commands: orders, waker: waker.clone(), events, wanted };
+        let teller = None;
+        let line = Line { commands: orders, waker: waker.clone(), events, wanted, teller };
         let worker = Worker::new(config, Script::new(&world), Book::new(&world), line);
         Bench { world, worker, commands, waker }
     }
@@ -302,6 +304,7 @@ fn the_largest_flows_are_found() {
         repaired: 0,
         resent: 0,
         state: FlowState::Unknown,
+        knowledge: pemi_engine::Knowledge::Replies,
     };
     let flows = (0..1000).map(|n| flow(n * 7919 % 1000));
     let bytes: Vec<u64> = largest(flows, 5).iter().map(|flow| flow.bytes_down).collect();

@@ -96,7 +96,7 @@ function advanced(s) {
 		_('0 to 100. Largest share of the packets of a connection that is sent again, besides one for each loss that was seen to be repaired.'), '10', options.range(0, 100));
 	list(s, 'advanced', 'repair', _('How losses are known'),
 		_('By the Wi-Fi of this router: its driver reports what was lost, where it can; everywhere else replies tell, as always. New, and tried with few drivers. A change restarts the service.'),
-		[ [ 'infer', _('By the replies of clients') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
+		[ [ 'infer', _('By the replies of clients') ], [ 'auto', _('By the Wi-Fi of this router, where it counts losses, too') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
 	flag(s, 'advanced', 'conceal', _('Hold acknowledgements'),
 		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
 	value(s, 'advanced', 'release_s', _('Let go after (s)'),
