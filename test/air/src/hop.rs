@@ -274,6 +274,17 @@ impl<T> Hop<T> {
         }
     }
 
+    /// How often a client has come to another access point by now.
+    pub fn moves(&self, client: usize, now: Nanos) -> u32 {
+        let silent = !self.is_there(client, now);
+        self.clients[client].association - u32::from(silent)
+    }
+
+    /// Whether a client is with an access point, and not on its way to another one.
+    pub fn is_there(&self, client: usize, now: Nanos) -> bool {
+        self.clients[client].silent_until <= now
+    }
+
     /// A client leaves its access point for the next one.
     fn move_away(&mut self, now: Nanos, number: usize) {
         let Some(roam) = &self.roam else { return };

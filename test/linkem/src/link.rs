@@ -56,6 +56,22 @@ impl<T> Link<T> {
         }
     }
 
+    /// How often a client has come to another access point by now.
+    pub fn moves(&self, client: usize, now: Nanos) -> u32 {
+        match self {
+            Link::Pipes(_) => 0,
+            Link::Wifi(wifi) => wifi.moves(client, now),
+        }
+    }
+
+    /// Whether a client is with an access point, and not on its way to another one.
+    pub fn is_there(&self, client: usize, now: Nanos) -> bool {
+        match self {
+            Link::Pipes(_) => true,
+            Link::Wifi(wifi) => wifi.is_there(client, now),
+        }
+    }
+
     /// Empties both directions of what is still under way.
     pub fn drain(&mut self) -> [Vec<T>; 2] {
         match self {

@@ -126,6 +126,16 @@ impl<T> Wifi<T> {
         self.dropped[direction as usize].pop_front()
     }
 
+    /// How often a client has come to another access point by now.
+    pub fn moves(&self, client: usize, now: Nanos) -> u32 {
+        self.hop.moves(client, now)
+    }
+
+    /// Whether a client is with an access point, and not on its way to another one.
+    pub fn is_there(&self, client: usize, now: Nanos) -> bool {
+        self.hop.is_there(client, now)
+    }
+
     /// Empties both directions of what is still under way.
     pub fn drain(&mut self) -> [Vec<T>; 2] {
         let mut left = [Vec::new(), Vec::new()];

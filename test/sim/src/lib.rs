@@ -6,6 +6,7 @@ pub mod air;
 pub mod bars;
 pub mod captures;
 pub mod client;
+pub mod counts;
 pub mod endpoint;
 pub mod export;
 pub mod host;

@@ -2,7 +2,7 @@
 //! What an access point reports of the packets to its clients: late, sometimes wrong, sometimes
 //! not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linkem::Nanos;
 use pemi_engine::{Fate, Ticket};
@@ -10,22 +10,54 @@ use pemi_engine::{Fate, Ticket};
 use crate::random::Random;
 use crate::scenario::{Reports as Settings, ms};
 
+/// Packets of a station that a driver can follow (mt76: `MT_PACKET_ID_MASK`); of more it says at
+/// once that they are lost.
+const FOLLOWED: usize = 124;
+
 /// Reports that are on their way to the router's daemon.
 pub struct Reports {
     settings: Settings,
     random: Random,
     due: BTreeMap<(Nanos, u32), Fate>,
+    /// Those that the driver follows, by station.
+    followed: BTreeSet<(usize, u32)>,
 }
 
 impl Reports {
     /// As the scenario has them.
     pub fn new(settings: &Settings, seed: u64) -> Reports {
         let random = Random::new(seed ^ 0x5a_0000);
-        Reports { settings: settings.clone(), random, due: BTreeMap::new() }
+        Reports {
+            settings: settings.clone(),
+            random,
+            due: BTreeMap::new(),
+            followed: BTreeSet::new(),
+        }
+    }
+
+    /// A packet is handed to the radio.
+    pub fn sent(&mut self, now: Nanos, station: usize, Ticket(ticket): Ticket) {
+        if self.followed.range((station, 0)..=(station, u32::MAX)).count() < FOLLOWED {
+            self.followed.insert((station, ticket));
+        } else {
+            self.due.insert((now + ms(self.settings.lag_ms), ticket), Fate::Lost);
+        }
+    }
+
+    /// The queue has dropped a packet.
+    pub fn dropped(&mut self, now: Nanos, station: usize, ticket: Ticket) {
+        if self.settings.queue {
+            self.settled(now, station, ticket, false);
+        } else {
+            self.followed.remove(&(station, ticket.0));
+        }
     }
 
     /// The fate of a packet is known to the radio.
-    pub fn settled(&mut self, now: Nanos, Ticket(ticket): Ticket, arrived: bool) {
+    pub fn settled(&mut self, now: Nanos, station: usize, Ticket(ticket): Ticket, arrived: bool) {
+        if !self.followed.remove(&(station, ticket)) {
+            return;
+        }
         if self.chance(self.settings.missing_percent) {
             return;
         }

@@ -81,6 +81,9 @@ pub struct Wifi {
     pub clump_ms: [f64; 2],
     /// The access point reports what became of packets to the clients.
     pub reports: Option<Reports>,
+    /// The access point counts what it loses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
 }
 
 /// How an access point reports.
@@ -93,6 +96,28 @@ pub struct Reports {
     pub false_percent: f64,
     /// Packets of which no report comes, percent.
     pub missing_percent: f64,
+    /// What the queue drops is called lost, too.
+    pub queue: bool,
+}
+
+/// What an access point counts.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Counts {
+    /// Between two looks at the counters, ms.
+    pub period_ms: f64,
+    /// From a packet's fate until it is counted, ms.
+    pub lag_ms: f64,
+    /// It is not known for certain that what was counted was lost.
+    pub at_most: bool,
+    /// What the queue drops is counted as well.
+    pub queue: bool,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Counts { period_ms: 100.0, lag_ms: 0.0, at_most: false, queue: false }
+    }
 }
 
 impl Default for Wifi {
@@ -111,6 +136,7 @@ impl Default for Wifi {
             reorder_ms: 0.0,
             clump_ms: [0.0, 0.0],
             reports: None,
+            counts: None,
         }
     }
 }

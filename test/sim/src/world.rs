@@ -11,6 +11,7 @@ use pemi_engine::{Config, Direction};
 
 use crate::air::{Air, Recorded};
 use crate::client::Client;
+use crate::counts::Counts;
 use crate::endpoint::{Datagram, Endpoint};
 use crate::host::Host;
 use crate::links::{self, DOWN, UP};
@@ -69,6 +70,9 @@ pub struct World {
     wifi: Link<Item>,
     air: Air<Item>,
     reports: Option<Reports>,
+    counts: Option<Counts>,
+    /// How often each client has gone to another access point.
+    moves: Vec<u32>,
     /// The clients by their numbers on the Wi-Fi.
     stations: Vec<Ipv4Addr>,
     recorded: [Option<Recorded>; 2],
@@ -152,15 +156,19 @@ impl World {
             _ => Ok(None),
         };
         config.reports = scenario.wifi.reports.is_some();
+        config.counts = scenario.wifi.counts.is_some();
+        config.reports_counted = config.counts;
         Ok(World {
             now: 0,
             lines,
             router: Router::new(config, seed, clients),
             wan: links::wan(&scenario.wan, path_ms, seed)?,
             wifi: links::wifi(&scenario.wifi, stations.len(), seed)?,
-            stations,
             air: Air::new(&scenario.wifi, seed),
             reports: scenario.wifi.reports.as_ref().map(|reports| Reports::new(reports, seed)),
+            counts: scenario.wifi.counts.as_ref().map(|it| Counts::new(it, stations.len())),
+            moves: vec![0; stations.len()],
+            stations,
             recorded: [
                 recorded(&scenario.wifi.loss_down, 1)?,
                 recorded(&scenario.wifi.loss_up, 2)?,
@@ -217,7 +225,8 @@ impl World {
         let pipes = self.wan.iter().filter_map(Pipe::next_deadline).min();
         let wifi = self.wifi.next_deadline();
         let reports = self.reports.as_ref().and_then(Reports::next);
-        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi, reports];
+        let counts = self.counts.as_ref().map(Counts::next);
+        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi, reports, counts];
         others.into_iter().chain([hosts, pipes]).flatten().min()
     }
 
@@ -227,6 +236,7 @@ impl World {
         self.wifi.advance(now);
         self.settle_dropped();
         self.read_reports();
+        self.read_counts();
         while let Some((_, item)) = self.wan[0].pop_due(now) {
             self.at_router(Direction::Down, item);
         }
@@ -270,10 +280,41 @@ impl World {
         }
     }
 
-    /// The radio knows what became of a packet.
+    /// What the access point has counted, and who has come to it.
+    fn read_counts(&mut self) {
+        let Some(counts) = &mut self.counts else { return };
+        for (radio, client) in counts.look(self.now).into_iter().zip(&self.stations) {
+            self.router.counted((*client).into(), radio);
+        }
+        for (station, client) in self.stations.iter().enumerate() {
+            let moves = self.wifi.moves(station, self.now);
+            if std::mem::replace(&mut self.moves[station], moves) != moves {
+                self.router.moved(self.now, (*client).into());
+            }
+        }
+    }
+
+    /// The radio knows what became of a packet; a station that has gone it has not counted.
     fn settled(&mut self, parcel: &Parcel, arrived: bool) {
+        let station = self.lines[parcel.flow].station;
         if let (Some(reports), Some(ticket)) = (&mut self.reports, parcel.ticket) {
-            reports.settled(self.now, ticket, arrived);
+            reports.settled(self.now, station, ticket, arrived);
+        }
+        if let Some(counts) = &mut self.counts
+            && self.wifi.is_there(station, self.now)
+        {
+            counts.left(self.now, station, arrived);
+        }
+    }
+
+    /// The queue in front of the radio has dropped a packet.
+    fn dropped(&mut self, parcel: &Parcel) {
+        let station = self.lines[parcel.flow].station;
+        if let (Some(reports), Some(ticket)) = (&mut self.reports, parcel.ticket) {
+            reports.dropped(self.now, station, ticket);
+        }
+        if let Some(counts) = &mut self.counts {
+            counts.dropped(self.now, station);
         }
     }
 
@@ -330,6 +371,9 @@ impl World {
         match direction {
             Direction::Down => {
                 let index = line.truth.sent(parcel.number, self.now);
+                if let (Some(reports), Some(ticket)) = (&mut self.reports, parcel.ticket) {
+                    reports.sent(self.now, line.station, ticket);
+                }
                 self.wifi.push(self.now, DOWN, line.station, packet(parcel, line.tcp, index));
             }
             Direction::Up => {
@@ -386,8 +430,9 @@ impl World {
         let Item::Parcel(parcel, index) = item else { return };
         let (fate, moment) = fate(why);
         self.tell(Direction::Down, &parcel, moment);
-        if why == Dropped::Lost {
-            self.settled(&parcel, false);
+        match why {
+            Dropped::Lost => self.settled(&parcel, false),
+            Dropped::Queue => self.dropped(&parcel),
         }
         self.lines[parcel.flow].truth.ended(parcel.number, index, fate);
     }

@@ -2,7 +2,7 @@
 //! Rows that do not hold yet, and why.
 
 /// Beginning and end of the names of rows, and the reason.
-const REASONS: [(&str, &str, &str); 19] = [
+const REASONS: [(&str, &str, &str); 21] = [
     ("cubic 1 MB", "unneeded resends", OVERFLOW),
     ("newreno 1 MB", "unneeded resends", OVERFLOW),
     ("cubic", "recall", OVERFLOW),
@@ -17,6 +17,8 @@ const REASONS: [(&str, &str, &str); 19] = [
     ("client Chromium, wakes", "1 %: times off", SMALL_MARGIN),
     ("air crowded, call", "", NEIGHBOURS),
     ("air far, call", "", FULL),
+    ("counted crowded, call", "", NEIGHBOURS),
+    ("counted far, call", "", FULL),
     ("trace wifi-cafe, call", "", SLOW),
     ("captures: Chromium", "noticed", TAILS),
     ("captures: Chromium", "false marks", BEFORE),
