@@ -10,6 +10,7 @@ pub mod counts;
 pub mod endpoint;
 pub mod export;
 pub mod host;
+mod line;
 pub mod links;
 pub mod matrix;
 pub mod quinn;

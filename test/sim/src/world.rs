@@ -10,17 +10,15 @@ use linkem::pipe::{Dropped, Packet, Pipe};
 use pemi_engine::{Config, Direction};
 
 use crate::air::{Air, Recorded};
-use crate::client::Client;
 use crate::counts::Counts;
-use crate::endpoint::{Datagram, Endpoint};
+use crate::endpoint::Datagram;
 use crate::host::Host;
+use crate::line::{Line, address, line};
 use crate::links::{self, DOWN, UP};
-use crate::quinn::Quinn;
 use crate::random::Random;
 use crate::reports::Reports;
 use crate::router::{HEADERS, Order, Parcel, Router};
-use crate::scenario::{ClientKind, Flow, LossModel, Scenario, ms};
-use crate::tcp;
+use crate::scenario::{ClientKind, LossModel, Scenario};
 use crate::truth::{Fate, Truth};
 
 /// Ethernet header and, for TCP, what its headers have more than UDP's.
@@ -35,30 +33,6 @@ enum Item {
     Parcel(Parcel, usize),
     /// When the router sent it.
     Echo(IpAddr, Nanos),
-}
-
-/// One end-to-end flow.
-struct Line {
-    server: Host,
-    client: Host,
-    start: Nanos,
-    helped: bool,
-    tcp: bool,
-    /// The client's number on the Wi-Fi.
-    station: usize,
-    /// Datagrams sent by client and server.
-    numbers: [u32; 2],
-    truth: Truth,
-    /// The same of the WAN on the way up.
-    uplink: Truth,
-    wan_dropped: u64,
-}
-
-impl Line {
-    /// Whether the receiver, whichever it is, has everything.
-    fn is_done(&self) -> bool {
-        self.client.done_at().or(self.server.done_at()).is_some()
-    }
 }
 
 /// A running simulation.
@@ -477,38 +451,4 @@ fn echo(client: IpAddr, sent: Nanos) -> Packet<Item> {
         lossy: false,
         flow: u32::MAX,
     }
-}
-
-fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
-    let app = flow.app();
-    let start = ms(flow.start_ms);
-    let mut random = Random::new(seed);
-    let (server_seed, client_seed) = (random.next(), random.next());
-    let server: Box<dyn Endpoint> = match flow.client {
-        ClientKind::Tcp => Box::new(tcp::Server::new(app)),
-        _ => Box::new(Quinn::server(epoch, app, flow.cc, server_seed)),
-    };
-    let client: Box<dyn Endpoint> = match flow.client {
-        ClientKind::Tcp => Box::new(tcp::Client::new(app, start)),
-        kind => match Client::new(kind, app, client_seed) {
-            Some(client) => Box::new(client),
-            None => Box::new(Quinn::client(epoch, app, flow.cc, client_seed, start)),
-        },
-    };
-    Line {
-        server: Host::new(server, 0, 0, 0, 0),
-        client: Host::new(client, start, ms(flow.wake_ms), ms(flow.batch_ms), random.next()),
-        start,
-        helped: flow.helped && flow.client != ClientKind::Tcp,
-        tcp: flow.client == ClientKind::Tcp,
-        station: 0,
-        numbers: [0; 2],
-        truth: Truth::default(),
-        uplink: Truth::default(),
-        wan_dropped: 0,
-    }
-}
-
-fn address(client: u8) -> Ipv4Addr {
-    Ipv4Addr::new(192, 168, 1, 100u8.wrapping_add(client))
 }
