@@ -119,7 +119,8 @@ fn congested() -> Vec<Case> {
     let mut cases = Vec::new();
     for (client, flow) in downloads() {
         let scenario = scenario(&far, Some(QUEUE), Some(COUNTED), flow);
-        let bars = [Bar::MeanTimesOff(0.98), Bar::HopDelay(1.05), Bar::CongestionEvents(0.1)];
+        // Of cuts there are so few that 40 seeds scatter by as much (120 of them: 0.07 at most).
+        let bars = [Bar::MeanTimesOff(0.98), Bar::HopDelay(1.05), Bar::CongestionEvents(0.2)];
         cases.push(case(format!("queue reported, far, {client}"), scenario, &bars));
     }
     cases
