@@ -4,7 +4,7 @@
 //!
 //! Counters are looked at ten times a second or so, which is too late to name a packet or to judge
 //! a single sign. But where hardly anything is counted as lost, hardly any sign means a loss of this
-//! hop. So copies that follow from inference have a limit: some to begin with, and two for each loss that
+//! hop. So copies that follow from inference have a limit: some to begin with, and a few for each loss that
 //! was counted. Who tells nothing for a while limits nothing.
 
 use crate::api::{Count, Radio};
