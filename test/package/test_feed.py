@@ -106,7 +106,8 @@ def test_what_goes_upstream_is_a_release_and_not_this_repository(upstream):
         ABOUT.maintainer,
     )
     assert "include ../../lang/rust/rust-package.mk" in text and "CARGO_PKG_PROFILE" in text
-    for word in ("REPOSITORY", "about.mk", "# here", "# end", "PEMI_URL", "PEMI_REL", "Build/Prepare"):
+    ours = ("REPOSITORY", "about.mk", "# here", "# end", "PEMI_URL", "PEMI_REL", "Build/Prepare")
+    for word in ours:
         assert word not in text, word
     assert {path.name for path in folder.iterdir()} == {"Makefile", "test.sh", "test.pcap.gz"}
     assert os.access(folder / "test.sh", os.X_OK)
