@@ -130,7 +130,7 @@ fn wander(config: Config, seed: u64, steps: u32, flows: u32) -> Router {
 fn wandering_reaches_what_matters() {
     // Long, because hardly anything is done for flows that show nothing.
     let config = Config { events: true, release_after: None, ..Config::default() };
-    let router = wander(config, 3, 150_000, 2);
+    let router = wander(config, 3, 250_000, 2);
     let stats = router.stats(Time::ZERO);
     assert!(stats.concealed_gaps > 20 && stats.concealed_late > 0, "{stats:?}");
     assert!(stats.losses_repaired > 20 && stats.losses_upstream > 20, "{stats:?}");
