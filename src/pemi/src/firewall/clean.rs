@@ -189,8 +189,9 @@ mod tests {
     #[test]
     fn what_the_kernel_complains_of() {
         let mut answer = vec![0; 36];
+        answer[..4].copy_from_slice(&36u32.to_ne_bytes());
         // NLMSG_ERROR.
-        (answer[0], answer[4]) = (36, 2);
+        answer[4..6].copy_from_slice(&2u16.to_ne_bytes());
         assert!(complaint(&answer).is_none());
         answer[16..20].copy_from_slice(&(-libc::ENOENT).to_ne_bytes());
         assert_eq!(complaint(&answer).unwrap().raw_os_error(), Some(libc::ENOENT));
