@@ -249,7 +249,8 @@ def test_who_loses_nothing_costs_nothing(boots):
     # As without: one packet comes by the rules, and the flow is offloaded.
     assert passed_after - passed == off["counters"]["after"][0] - off["counters"]["before"][0] == 1
     assert on["inference"]["copies"] == 0
-    assert on["metrics"]["goodput_mbps"] >= 0.999 * off["metrics"]["goodput_mbps"]
+    # From boot to boot 8.84 or 8.92 Mbit/s were seen, without the daemon as well.
+    assert on["metrics"]["goodput_mbps"] >= 0.98 * off["metrics"]["goodput_mbps"]
     (client,) = on["clients"]
     assert (client["gate"], client["state"]) == ("closed", "clean")
 
