@@ -177,6 +177,28 @@ fn a_reply_waits_for_the_reports_that_it_has_overtaken() {
 }
 
 #[test]
+fn a_reply_does_not_wait_for_packets_that_wait_for_the_air() {
+    let mut bench = Bench::new(config(), 1);
+    bench.all_arrived();
+    bench.done.clear();
+    let mut waiting = Vec::new();
+    for n in 0..200 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+        waiting.extend(bench.router.tickets.drain(..).map(|(ticket, _)| ticket));
+        // A queue of 40 packets stands at the access point, and the client replies to each.
+        if waiting.len() > 40 {
+            let ticket = waiting.remove(0);
+            bench.report(ticket, Fate::Arrived);
+            bench.show(0, Direction::Up, &short(2, n, 36));
+            let passed = bench.wire(Direction::Up).0;
+            assert!(n < 100 || passed == [n], "{n}: {passed:?}");
+        }
+        bench.pass(MS);
+    }
+    assert_eq!(bench.router.stats(bench.now).reports_missing, 0);
+}
+
+#[test]
 fn the_reply_that_overtakes_the_report_of_a_loss_shows_no_hole_either() {
     let mut bench = Bench::new(config(), 1);
     bench.all_arrived();

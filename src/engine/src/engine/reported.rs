@@ -19,7 +19,7 @@ impl Engine {
         self.give_up_reports(now);
         let Some((sent, in_time)) = self.tickets.settle(ticket) else { return };
         if let Some(hop) = self.hop_of(&sent) {
-            hop.reports.came(now, in_time);
+            hop.reports.came(now, sent.at, in_time);
         }
         if in_time {
             self.tell(now, &sent, Some(fate));

@@ -231,12 +231,14 @@ impl Flow {
     }
 
     /// A reply while nothing is known to be lost: where reports come later than replies it waits
-    /// for them, behind those that wait already.
+    /// for them, behind those that wait already. Where they come so late that it would wait in
+    /// vain it goes: a hop with a queue of its own tells of a packet long after it was sent.
     fn await_reports(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
         let patience = patience(cx);
         let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && patience > 0;
         let told = !self.conceal.active() && cx.now < self.told_until(cx);
-        if told || !conceals || !self.hold(cx, handle) {
+        let in_vain = cx.hop.reports.lag() > self.soonest() + patience;
+        if told || in_vain || !conceals || !self.hold(cx, handle) {
             self.release(cx, true);
             return Verdict::Forward;
         }

@@ -24,6 +24,9 @@ const AGAIN: Nanos = 60 * SEC;
 /// Not counted as missing for so long after a report: the client sleeps, and its packets wait at
 /// the access point (a beacon interval of 102.4 ms, and what is sent after it).
 const ASLEEP: Nanos = 150 * MS;
+/// A report counts for so much of what is known of their delay: one in so many, as TCP weighs its
+/// samples of the round trip (RFC 6298).
+const LAG_SHARE: Nanos = 8;
 
 /// What is known of the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +46,13 @@ pub(crate) struct Reports {
     came: u32,
     missing: u32,
     last: Option<Time>,
+    /// How long after its packet a report comes.
+    lag: Nanos,
 }
 
 impl Reports {
     pub fn new() -> Reports {
-        Reports { state: State::Trial, awaited: 0, came: 0, missing: 0, last: None }
+        Reports { state: State::Trial, awaited: 0, came: 0, missing: 0, last: None, lag: 0 }
     }
 
     /// Whether reports come, or may yet come, so that nothing need be guessed.
@@ -89,9 +94,18 @@ impl Reports {
         self.awaited = self.awaited.saturating_sub(1);
     }
 
-    /// A report has come, perhaps too late to be of use.
-    pub fn came(&mut self, now: Time, in_time: bool) {
-        self.last = Some(now);
+    /// How long after its packet a report comes of late; 0 if none has come.
+    pub fn lag(&self) -> Nanos {
+        self.lag
+    }
+
+    /// A report has come of a packet that was sent at `sent`, perhaps too late to be of use.
+    pub fn came(&mut self, now: Time, sent: Time, in_time: bool) {
+        let lag = now.since(sent);
+        self.lag = match self.last.replace(now) {
+            Some(_) => self.lag + (lag - self.lag) / LAG_SHARE,
+            None => lag,
+        };
         if !in_time {
             // It was counted as missing.
             self.missing = self.missing.saturating_sub(1);
@@ -140,7 +154,7 @@ mod tests {
         for n in 1..=i64::from(TRIAL) {
             assert!(reports.state == State::Trial && reports.worth_asking(at(n)));
             reports.asked();
-            reports.came(at(n), true);
+            reports.came(at(n), at(n), true);
         }
         assert_eq!(reports.state, State::Come);
         let mut silent = Reports::new();
@@ -152,7 +166,7 @@ mod tests {
     #[test]
     fn reports_that_cease_are_noticed_and_sleep_is_not_mistaken_for_it() {
         let mut reports = Reports::new();
-        (0..1000).for_each(|n| reports.came(at(n), true));
+        (0..1000).for_each(|n| reports.came(at(n), at(n), true));
         (0..100).for_each(|_| reports.missed(at(1050)));
         assert!(reports.expected(), "the client may sleep");
         let mut missed = 0;
@@ -164,17 +178,29 @@ mod tests {
     }
 
     #[test]
+    fn their_delay_is_that_of_late() {
+        let mut reports = Reports::new();
+        assert_eq!(reports.lag(), 0);
+        reports.came(at(2), at(0), true);
+        assert_eq!(reports.lag(), 2 * MS);
+        reports.came(at(130), at(0), false);
+        assert_eq!(reports.lag(), 18 * MS, "one does not tell of the next");
+        (200..300).for_each(|n| reports.came(at(n), at(n - 130), false));
+        assert!((129 * MS..=130 * MS).contains(&reports.lag()));
+    }
+
+    #[test]
     fn so_many_are_awaited_at_a_time() {
         let mut reports = Reports::new();
         while reports.has_room() {
             reports.asked();
         }
         assert_eq!(reports.awaited, AWAITED);
-        reports.came(at(1), true);
+        reports.came(at(1), at(0), true);
         reports.withdrawn();
         reports.missed(at(1));
         assert_eq!(reports.awaited, AWAITED - 3);
-        reports.came(at(2), false);
+        reports.came(at(2), at(0), false);
         assert_eq!(reports.awaited, AWAITED - 3, "it was not awaited any more");
     }
 }
