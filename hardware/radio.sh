@@ -136,7 +136,7 @@ clients() {
 		-e 's/"name":"[^"]*"/"name":null/g'
 }
 
-# What came of asking for the fate of single packets, where the daemon runs with `repair radio`.
+# What came of asking for the fate of single packets, where the daemon runs with `repair auto` or `radio`.
 reports() {
 	local answer
 

@@ -44,11 +44,15 @@ impl Config {
         }
     }
 
-    /// Whether packets are sent in a way that the access point reports of.
+    /// Whether packets are sent in a way that the access point reports of. With `auto` somebody has
+    /// to count what was lost.
     pub(crate) fn reports(&self) -> bool {
-        self.repair != Repair::Infer
-            && self.mode == Mode::Routed
-            && self.direction == Repaired::Down
+        let known = match self.repair {
+            Repair::Infer => false,
+            Repair::Auto => self.radio != Radio::Off,
+            Repair::Radio => true,
+        };
+        known && self.mode == Mode::Routed && self.direction == Repaired::Down
     }
 
     /// Whether flows that are not QUIC come to the queue. Without devices nobody could say which
@@ -134,8 +138,8 @@ pub fn parse(text: &str, memory_kib: Option<u64>) -> Result<(Config, Vec<String>
     }
     if config.protocols == Protocols::All && !config.others() {
         warnings.push(
-            "option 'protocols': 'all' needs repair 'radio', mode 'routed', direction 'down' and a \
-             network or device; only QUIC is helped"
+            "option 'protocols': 'all' needs repair 'radio', or 'auto' with radio not 'off', mode \
+             'routed', direction 'down' and a network or device; only QUIC is helped"
                 .into(),
         );
     }

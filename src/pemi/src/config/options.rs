@@ -203,7 +203,7 @@ impl Default for Config {
             port: vec![443],
             mode: Mode::Routed,
             direction: Repaired::Down,
-            repair: Repair::Infer,
+            repair: Repair::Auto,
             protocols: Protocols::Quic,
             cache_kib: 4096,
             max_flows: 1024,

@@ -199,9 +199,12 @@ fn all_protocols_need_somebody_who_reports_and_known_clients() {
     assert!(config.others() && warnings.is_empty(), "{warnings:?}");
     let quic = vec![443];
     assert_eq!(config.engine(false).protocols, pemi_engine::Protocols::All { quic });
+    let (config, warnings) = parse(r#"{"protocols":"all","device":"br-lan"}"#).unwrap();
+    assert!(config.others() && warnings.is_empty(), "{warnings:?}");
     for (other, count) in [
         (all.replace("radio", "infer"), 1),
         (all.replace("br-lan", ""), 1),
+        (format!("{},\"radio\":\"off\"", all.replace("\"radio\"", "\"auto\"")), 1),
         (format!(r#"{all},"mode":"bridged""#), 2),
         (format!(r#"{all},"direction":"both""#), 2),
     ] {

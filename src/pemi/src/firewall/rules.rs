@@ -214,27 +214,42 @@ mod tests {
 
     #[test]
     fn a_flow_is_either_helped_or_let_go() {
-        let text = ruleset(&Config { bypass_mark: 0x100, helped_mark: 0x200, ..config() });
-        assert!(text.contains("ct mark & 0x00000100 != 0 return"), "{text}");
-        let claim = "ct mark & 0x00000100 == 0 ct mark set ct mark | 0x00000200";
-        assert_eq!(text.matches(claim).count(), 2, "{text}");
-        assert!(text.contains("ct mark set ct mark & 0xfffffcff | 0x00000100"), "{text}");
+        for (repair, untranslated) in
+            [(Repair::Infer, ""), (Repair::Auto, "ct status & dnat == 0 ")]
+        {
+            let marks = Config { bypass_mark: 0x100, helped_mark: 0x200, ..config() };
+            let text = ruleset(&Config { repair, ..marks });
+            assert!(text.contains("ct mark & 0x00000100 != 0 return"), "{text}");
+            let claim = "ct mark set ct mark | 0x00000200";
+            let claim = format!("ct mark & 0x00000100 == 0 {untranslated}{claim}");
+            assert_eq!(text.matches(&claim).count(), 2, "{text}");
+            assert!(text.contains("ct mark set ct mark & 0xfffffcff | 0x00000100"), "{text}");
+        }
         let fw4 = no_offload(&Config { helped_mark: 0x200, ..config() });
         assert!(fw4.contains("inet fw4 forward ct mark & 0x00000200 != 0 ct state"), "{fw4}");
     }
 
     #[test]
     fn what_is_sent_instead_is_not_translated() {
-        assert!(!ruleset(&config()).contains("dnat"));
-        let config = Config { repair: Repair::Radio, ..config() };
-        let text = ruleset(&config);
-        let queue = text.find("counter queue").unwrap();
-        let left_out = text.find("\t\tct status dnat return\n").unwrap();
-        assert!(left_out < queue, "{text}");
-        assert_eq!(text.matches("ct status & dnat == 0 ct mark set").count(), 2, "{text}");
-        let text = iptables(&config).unwrap();
-        assert!(text.contains("-A pemi -m conntrack --ctstate DNAT -j RETURN\n"), "{text}");
-        assert!(text.contains("-m conntrack ! --ctstate DNAT -j CONNMARK"), "{text}");
+        for inferred in [
+            Config { repair: Repair::Infer, ..config() },
+            // Nobody counts, so nobody is believed.
+            Config { radio: Radio::Off, ..config() },
+        ] {
+            assert!(!ruleset(&inferred).contains("dnat"));
+            assert!(!iptables(&inferred).unwrap().contains("DNAT"));
+        }
+        for repair in [Repair::Auto, Repair::Radio] {
+            let config = Config { repair, ..config() };
+            let text = ruleset(&config);
+            let queue = text.find("counter queue").unwrap();
+            let left_out = text.find("\t\tct status dnat return\n").unwrap();
+            assert!(left_out < queue, "{text}");
+            assert_eq!(text.matches("ct status & dnat == 0 ct mark set").count(), 2, "{text}");
+            let text = iptables(&config).unwrap();
+            assert!(text.contains("-A pemi -m conntrack --ctstate DNAT -j RETURN\n"), "{text}");
+            assert!(text.contains("-m conntrack ! --ctstate DNAT -j CONNMARK"), "{text}");
+        }
     }
 
     #[test]
@@ -318,7 +333,8 @@ mod tests {
 
     #[test]
     fn the_same_for_iptables() {
-        let text = iptables(&Config { queues: 3, ..config() }).unwrap();
+        let infer = Config { repair: Repair::Infer, queues: 3, ..config() };
+        let text = iptables(&infer).unwrap();
         for line in [
             "-A FORWARD -i br-lan -p udp --dport 443 -m conntrack --ctdir ORIGINAL -g pemi",
             "-A FORWARD -o eth1 -p udp --sport 8443 -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
@@ -332,6 +348,11 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
         }
+        // With reports, connections whose server is translated are left out, and nothing else is.
+        let reported = iptables(&Config { repair: Repair::Auto, ..infer }).unwrap();
+        let same = reported.replace("-m conntrack ! --ctstate DNAT ", "");
+        let same = same.replace("-A pemi -m conntrack --ctstate DNAT -j RETURN\n", "");
+        assert!(same == text && reported != text, "{reported}");
         assert!(iptables(&config()).unwrap().contains("NFQUEUE --queue-num 5443 --queue-bypass"));
         assert_eq!(iptables(&Config { mode: Mode::Bridged, ..config() }), None);
     }

@@ -96,7 +96,7 @@ function advanced(s) {
 		_('0 to 100. Largest share of the packets of a connection that is sent again, besides one for each loss that was seen to be repaired.'), '10', options.range(0, 100));
 	list(s, 'advanced', 'repair', _('How losses are known'),
 		_('By the Wi-Fi of this router: its driver reports what was lost, where it can; everywhere else replies tell, as always. New, and tried with few drivers. A change restarts the service.'),
-		[ [ 'infer', _('By the replies of clients') ], [ 'auto', _('By the Wi-Fi of this router, where it counts losses, too') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
+		[ [ 'auto', _('By the Wi-Fi of this router, where it counts losses, too') ], [ 'infer', _('By the replies of clients') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
 	list(s, 'advanced', 'protocols', _('Protocols that are repaired'),
 		_('Everything over TCP and UDP: calls, games, tunnels and downloads over TCP, too. Only with losses known by the Wi-Fi of this router, and all connections of the clients then pass through PEMI. A change restarts the service.'),
 		[ [ 'quic', _('QUIC') ], [ 'all', _('Everything over TCP and UDP') ] ]);
