@@ -5,6 +5,7 @@ pub(crate) mod both;
 mod mirror;
 mod other;
 mod reported;
+mod room;
 
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
@@ -21,7 +22,7 @@ use crate::store::cache::Cache;
 use crate::store::table::{Standing, Table};
 use crate::store::tickets::Tickets;
 use crate::store::timers::Timers;
-use crate::time::{Nanos, SEC, Time};
+use crate::time::{Nanos, Time};
 use crate::wire::packet::{self, Parsed};
 use crate::wire::quic;
 
@@ -33,14 +34,6 @@ const SPARE_HOPS: usize = 64;
 /// other).
 const NEW_PART: usize = 4;
 const NEW_FLOWS: core::ops::RangeInclusive<usize> = 16..=256;
-/// The share of one client in a full table, one in so many (chosen: a few busy clients do not
-/// come in each other's way).
-const CLIENT_SHARE: usize = 4;
-/// In a full table a flow that was in use within this time stays (chosen: somebody who makes many
-/// flows is not to push out a call that sends every 20 ms).
-const IN_USE: Nanos = SEC;
-/// Flows looked at for one that may make room (chosen: bounds the time for one packet).
-const LOOK: usize = 64;
 /// Rounds of [`Engine::on_timeout`] for each flow at most (chosen: a flow has four deadlines, each
 /// of which may move once).
 const ROUNDS: usize = 8;
@@ -203,7 +196,8 @@ impl Engine {
     ) -> u32 {
         let (receiver, sender) = if reply { (source, destination) } else { (destination, source) };
         let key = FlowKey { receiver, sender, tcp };
-        let slot = match self.flows.find(&key) {
+        let found = self.flows.find(&key);
+        let slot = match self.unless_taken_up(now, found) {
             Some(slot) => {
                 self.flows.touch(slot);
                 slot
@@ -238,44 +232,6 @@ impl Engine {
         self.flows.set_standing(slot, Standing::Settled);
         if let Some(flow) = self.flows.get_mut(slot) {
             flow.establish(hop_slot, state, self.config.tunables());
-        }
-    }
-
-    /// Whether there is room for one more flow of `receiver`, if need be in the place
-    /// of another one.
-    fn make_room(&mut self, now: Time, receiver: IpAddr) -> bool {
-        let limit = self.config.max_flows.max(1);
-        if self.flows.len(Standing::Settled) < limit {
-            return true;
-        }
-        let Some(oldest) = self.flows.oldest(Standing::Settled) else { return false };
-        let share = limit.div_ceil(CLIENT_SHARE) as u32;
-        let flows_of =
-            |hop: Option<u32>| hop.and_then(|hop| self.hops.get(hop)).map_or(0, |h| h.flows);
-        let greedy = flows_of(self.hops.find(&receiver)) >= share;
-        let mut look =
-            core::iter::successors(Some(oldest), |slot| self.flows.newer(*slot)).take(LOOK);
-        // A client that has more than its share makes room first, and the one that asks before
-        // all others.
-        let leaves = look.find(|slot| {
-            self.flows.get(*slot).is_some_and(|flow| match greedy {
-                true => flow.receiver_address() == receiver,
-                false => flows_of(flow.hop_slot) > share,
-            })
-        });
-        let idle = self.flows.get(oldest).is_none_or(|flow| now.since(flow.last_seen) >= IN_USE);
-        let Some(leaves) = leaves.or((idle && !greedy).then_some(oldest)) else { return false };
-        self.remove_flow(now, leaves);
-        self.stats.flows_evicted += 1;
-        true
-    }
-
-    /// Removes the oldest flows of this standing until there are no more than `limit`.
-    fn crowd_out(&mut self, now: Time, standing: Standing, limit: usize) {
-        while self.flows.len(standing) > limit {
-            let Some(oldest) = self.flows.oldest(standing) else { break };
-            self.remove_flow(now, oldest);
-            self.stats.flows_evicted += u64::from(standing == Standing::Settled);
         }
     }
 

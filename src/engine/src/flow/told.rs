@@ -4,11 +4,12 @@
 
 use arrayvec::ArrayVec;
 
-use super::Flow;
+use super::{Flow, Phase};
 use crate::api::Knowledge;
 use crate::flow::context::Context;
 use crate::measure::hop::Hop;
 use crate::store::cache::Id;
+use crate::time::Time;
 
 /// Packets that are looked at after a move, and of these sent again, the oldest first (chosen: a
 /// reorder buffer, and twice as many as were lost in a row in the Wi-Fi guest; more than that would
@@ -40,6 +41,11 @@ impl Flow {
                 self.copy(cx, id);
             }
         }
+    }
+
+    /// Whether it was let go, and nothing of it has come since then.
+    pub fn was_let_go_by(&self, then: Time) -> bool {
+        matches!(self.phase, Phase::Bypassed) && self.last_seen <= then
     }
 
     /// Copies that signs may still cause, as far as losses are counted.

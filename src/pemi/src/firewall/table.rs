@@ -86,12 +86,14 @@ impl Firewall {
     }
 
     /// Lets the packets of these clients pass as they are, and of nobody else. Those of who is
-    /// none of them any more come by the rules again, also if they were offloaded.
+    /// none of them any more come by the rules again, also if they were offloaded; and those of who
+    /// has become one, once, to lose the mark of flows that were let go: with it nobody would claim
+    /// them when their client begins to lose something.
     pub fn let_pass(&mut self, clean: Vec<Member>) {
-        let back = self.clean.iter().any(|before| !clean.contains(before));
+        let changed = self.clean != clean;
         self.clean = clean;
         self.fill();
-        if back && let Err(error) = recall() {
+        if changed && let Err(error) = recall() {
             log::debug!("offloaded flows stay where they are: {error}");
         }
     }
