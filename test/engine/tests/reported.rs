@@ -239,6 +239,20 @@ fn a_copy_that_is_lost_is_sent_again_but_not_for_ever() {
 }
 
 #[test]
+fn what_came_behind_a_lost_handshake_packet_is_sent_again_as_well() {
+    let mut bench = Bench::new(config(), 0);
+    for direction in [Direction::Up, Direction::Down] {
+        bench.show(0, direction, &long(V1, Long::Initial, 1200));
+    }
+    bench.show(0, Direction::Down, &short(1, 7, 300));
+    let (lost, _) = bench.router.tickets.remove(0);
+    bench.report(lost, Fate::Lost);
+    let is_copy = |done: &&Done| matches!(done, Done::Copy(Direction::Down, _));
+    assert_eq!(bench.done.iter().filter(is_copy).count(), 2, "what is of no use without it, too");
+    assert_eq!(bench.wire(Direction::Down).1.last(), Some(&7), "behind it");
+}
+
+#[test]
 fn late_and_repeated_reports_are_none() {
     let mut bench = Bench::new(config(), 1);
     bench.all_arrived();

@@ -366,7 +366,11 @@ impl Flow {
             self.rtt.handshake_reply(now);
             self.start.on_reply(now, long, self.rtt.get());
             let concealed = !long && self.is_reported(cx);
-            return if concealed { self.conceal_reported(cx, handle) } else { Verdict::Forward };
+            let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
+            return match concealed {
+                true => self.conceal_reported(cx, size, handle),
+                false => Verdict::Forward,
+            };
         }
         if long {
             return Verdict::Forward;

@@ -2,6 +2,8 @@
 //! A flow of which the access point reports what was lost: nothing is inferred, what was lost is
 //! sent again at once, and replies wait until they show that it has arrived.
 
+use arrayvec::ArrayVec;
+
 use super::other::ANSWER;
 use super::{Flow, Phase};
 use crate::api::{EventKind, Fate, Handle, Verdict};
@@ -10,10 +12,12 @@ use crate::flow::out::Queued;
 use crate::measure::margin::Margin;
 use crate::repair::conceal::Episode;
 use crate::repair::exact::{ATTEMPTS, Exact, STALL};
+use crate::repair::start::MAX_FLIGHT;
 use crate::rules::Rule;
 use crate::store::cache::Id;
 use crate::store::tickets::Sent;
 use crate::time::{MS, Nanos, Time};
+use crate::wire::{packet, quic};
 
 /// A reply waits for reports no longer.
 const PATIENCE: Nanos = 5 * MS;
@@ -109,6 +113,25 @@ impl Flow {
             self.event(cx, EventKind::Loss { packet });
         }
         self.send_again(cx, sent.id, sent.attempt);
+        if sent.attempt == 0 && !self.start.is_over() {
+            self.send_what_follows(cx, sent);
+        }
+    }
+
+    /// A packet of the handshake was lost. Without the keys in it the client could make nothing of
+    /// what came behind it, and may have thrown that away: then the sender counts it as lost.
+    fn send_what_follows(&mut self, cx: &mut Context<'_>, lost: &Sent) {
+        let packet = cx.cache.packet(lost.id).unwrap_or_default();
+        let payload = packet::find(packet).map(|udp| udp.payload(packet));
+        if !payload.and_then(quic::inspect).is_some_and(|seen| seen.long) {
+            return;
+        }
+        let since = self.trail.within(cx.cache, lost.at, cx.now).map(|(id, _)| id);
+        let mut behind: ArrayVec<Id, MAX_FLIGHT> =
+            since.take_while(|id| *id != lost.id).take(MAX_FLIGHT).collect();
+        while let Some(id) = behind.pop() {
+            self.copy(cx, id);
+        }
     }
 
     /// Sends what is lost again, if it may go, and has replies wait for it; so often it was sent
@@ -188,15 +211,21 @@ impl Flow {
         let beat = self.beat(cx, size, previous, None);
         self.follow(cx, &beat);
         self.sizes.rebase(size);
-        self.conceal_reported(cx, handle)
+        self.conceal_reported(cx, size, handle)
     }
 
     /// A reply waits while it would show a loss that is not repaired yet, or might show one of
     /// which nobody knows yet.
-    pub(super) fn conceal_reported(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
+    pub(super) fn conceal_reported(
+        &mut self,
+        cx: &mut Context<'_>,
+        size: i32,
+        handle: Handle,
+    ) -> Verdict {
         let quiet = self.quiet();
         let first = self.exact.replied(cx.now, quiet);
         if !self.conceal.active() || self.conceal.waits() {
+            self.exact.passed(size);
             return self.await_reports(cx, handle);
         }
         if first {
@@ -206,10 +235,15 @@ impl Flow {
             self.release(cx, true);
             return Verdict::Forward;
         }
+        let repaired = self.exact.shows_repair(cx.now, size);
         if let Some(over) = self.exact.over() {
             // Before, it may be the reply to the copy, or not. After that, those that had to wait
             // for the air come at once, the newest last.
-            let until = if cx.now < over { over + quiet } else { cx.now + CLUMP };
+            let until = match repaired {
+                true => cx.now,
+                false if cx.now < over => over + quiet,
+                false => cx.now + CLUMP,
+            };
             if self.conceal.deadline().is_none_or(|deadline| deadline > until) {
                 self.conceal.end_by(until);
             }

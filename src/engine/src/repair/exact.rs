@@ -6,7 +6,7 @@
 //! ways may have two queues, so a flow changes from one to the other only when nothing of it is
 //! on the first any more.
 
-use crate::time::{MS, Nanos, Time};
+use crate::time::{MS, Nanos, Time, US};
 
 /// A packet is sent so often again at most (chosen: where one in three is lost that leaves one in
 /// two hundred).
@@ -25,6 +25,13 @@ const QUIET: core::ops::RangeInclusive<Nanos> = 5 * MS..=20 * MS;
 /// looked at by a timer), and sends no reply meanwhile.
 pub(crate) const STALL: Nanos = 150 * MS;
 
+/// A missing packet makes an acknowledgement so much longer: a gap and a range, of a byte each at
+/// least (RFC 9000, section 19.3.1).
+const HOLE_BYTES: i32 = 2;
+/// Acknowledgements that show the same are alike but for this much: the delay in them takes one
+/// byte or two.
+const ALIKE_BYTES: i32 = 1;
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Exact {
     own: bool,
@@ -38,6 +45,10 @@ pub(crate) struct Exact {
     repaired: Option<Time>,
     /// From when on a reply shows that everything has arrived, if no loss is open.
     over: Option<Time>,
+    /// The size of the last reply before the first of the open losses was reported, and of the
+    /// largest since.
+    before: i32,
+    largest: i32,
 }
 
 impl Exact {
@@ -107,6 +118,25 @@ impl Exact {
         true
     }
 
+    /// A reply of this size has come while nothing waits.
+    pub fn passed(&mut self, size: i32) {
+        (self.before, self.largest) = (size, 0);
+    }
+
+    /// A reply of this size waits. Where no loss is open any more, one before it was longer by a
+    /// hole, and it is as short again as before the losses, the client has read the copies: that
+    /// is told, and from now on it is over.
+    pub fn shows_repair(&mut self, now: Time, size: i32) -> bool {
+        let longer = self.largest >= self.before.max(size) + HOLE_BYTES;
+        let shows = self.over.is_some() && longer && (size - self.before).abs() <= ALIKE_BYTES;
+        if shows {
+            // Times of what waits are told in microseconds.
+            self.over = Some(now - US);
+        }
+        self.largest = self.largest.max(size);
+        shows
+    }
+
     /// From when on a reply shows that everything has arrived, unless a loss is open or no reply
     /// has come since the last one was repaired.
     pub fn over(&self) -> Option<Time> {
@@ -138,6 +168,28 @@ mod tests {
         assert_eq!(exact.closed(at(20), 5 * MS), Some(false));
         assert!(exact.replied(at(80), 5 * MS), "all came at once");
         assert!(!is_over(&exact, at(84)) && is_over(&exact, at(85)));
+    }
+
+    #[test]
+    fn a_reply_that_is_as_short_again_shows_the_repair() {
+        let at = |ms| Time::ZERO + ms * MS;
+        let lost_and_repaired = |replies: [i32; 3]| {
+            let mut exact = Exact::default();
+            exact.passed(36);
+            exact.opened();
+            exact.replied(at(1), 5 * MS);
+            let early = exact.shows_repair(at(1), replies[0]);
+            exact.closed(at(2), 5 * MS);
+            assert!(!early, "the copy is still on its way");
+            let shows = [replies[1], replies[2]].map(|size| exact.shows_repair(at(3), size));
+            (shows, exact.over().is_some_and(|over| over < at(3)))
+        };
+        assert_eq!(lost_and_repaired([38, 38, 36]), ([false, true], true));
+        assert_eq!(lost_and_repaired([38, 39, 37]), ([false, true], true));
+        assert!(!lost_and_repaired([38, 37, 37]).1, "one byte is the delay in it");
+        assert!(!lost_and_repaired([38, 38, 32]).1, "no acknowledgement");
+        assert!(!lost_and_repaired([36, 36, 36]).1, "padded");
+        assert!(!lost_and_repaired([38, 40, 38]).1, "another hole");
     }
 
     #[test]

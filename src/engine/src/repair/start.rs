@@ -17,7 +17,7 @@ use crate::tunables::Tunables;
 /// header (chosen: one more than the handshake of RFC 9001, section 4 needs).
 const HANDSHAKE_REPLIES: u32 = 4;
 /// Handshake datagrams kept for the timer (chosen: more than a certificate chain takes).
-const MAX_FLIGHT: usize = 12;
+pub(crate) const MAX_FLIGHT: usize = 12;
 /// How often a silent client gets the first flight again (chosen: with doubled waits that is
 /// half a second).
 const CLIENT_ATTEMPTS: u32 = 4;
