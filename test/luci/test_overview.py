@@ -250,7 +250,7 @@ def test_wifi_is_looked_at_though_nobody_is_helped(page):
     browser = page.open(PATH, "meter")
     browser.one("[data-pemi-state='meter']")
     browser.until(lambda: len(browser.run(CLIENTS)) == 8, "not all clients have come")
-    assert "help is switched off" in browser.run(CLIENTS)[0][7]
+    assert "help is switched off" in browser.run(CLIENTS)[0][8]
     assert "Last two minutes" not in browser.text()
     assert [one.get_attribute("data-pemi-action") for one in browser.all("[data-pemi-action]")] == [
         "on"

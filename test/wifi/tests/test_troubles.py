@@ -43,7 +43,7 @@ def _gate_is_closed(trouble: str) -> Setup:
 
 
 _TROUBLED = [_setup("lossy1", name) for name in (*_DAEMON, *_AIR)]
-_NETWORKS = ("ipv6", "masquerade")
+_NETWORKS = ("ipv6", "bridged")
 
 
 @pytest.fixture(scope="module")
