@@ -295,6 +295,8 @@ threads() {
 	local task name used
 	now
 	for task in "/proc/$PEMI/task"/*; do
+		# It may have been killed.
+		[ -e "$task" ] || continue
 		read -r name <"$task/comm"
 		read -r used _ <"$task/schedstat"
 		echo "$name $used"
