@@ -136,7 +136,8 @@ clients() {
 		-e 's/"name":"[^"]*"/"name":null/g'
 }
 
-# What came of asking for the fate of single packets, where the daemon runs with `repair auto` or `radio`.
+# What came of asking for the fate of single packets since the daemon started, where it runs with `repair auto` or
+# `radio`.
 reports() {
 	local answer
 
@@ -152,9 +153,18 @@ points=$(access_points)
 [ -n "$points" ] || fail "no interface of this machine is an access point"
 
 before=$(all)
+reports_before=$(reports)
 echo "radio.sh: let a client at the edge of the Wi-Fi download something large now; $WAIT_S s" >&2
 sleep "$WAIT_S"
 after=$(all)
+reports_after=$(reports)
+case $after in
+*'"station"'*) ;;
+*) echo "radio.sh: no client was connected to this router's own Wi-Fi" >&2 ;;
+esac
+case $reports_after in
+"$reports_before") echo "radio.sh: no packet's fate was asked for; hardware/radios.md says what that takes" >&2 ;;
+esac
 
 printf '{"model":'
 text "$(model)"
@@ -164,4 +174,4 @@ printf ',"kernel":'
 text "$(uname -r)"
 printf ',"wed":%s,"seconds":%s,"access_points":[%s]' "$(wed)" "$WAIT_S" "$(interfaces)"
 printf ',"before":{%s},"after":{%s},"pemi":%s' "$before" "$after" "$(clients)"
-printf ',"reports":%s}\n' "$(reports)"
+printf ',"reports":{"before":%s,"after":%s}}\n' "$reports_before" "$reports_after"

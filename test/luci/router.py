@@ -75,7 +75,10 @@ class Router:
         if method == "status":
             return frame["status"] | self.options.get("status", {})
         if method == "flows":
-            return {"flows": frame["flows"][: arguments.get("limit", 20)]}
+            flows = frame["flows"][: arguments.get("limit", 20)]
+            # The recordings are older than that, and had nothing but QUIC.
+            spoken = {} if self.options.get("old") else {"protocol": "QUIC"}
+            return {"flows": [{**flow, **spoken} for flow in flows]}
         if method == "history":
             return {"history": self.samples(elapsed, **arguments)}
         if method == "clients" and not self.options.get("old"):
@@ -233,12 +236,18 @@ def station(number: int, state: str, **more) -> dict:
 
 CLIENTS = [
     STATION,
-    station(20, "helping", name="tablet", helped={**STATION["helped"], "repaired_minute": 53}),
+    station(
+        20,
+        "helping",
+        name="tablet",
+        helped={**STATION["helped"], "flows": 1, "repaired_minute": 53},
+    ),
     station(10, "helping", counts="at most", queue={"packets": 7, "drops": 1234}),
     station(
         *(0, "clean"),
         **{"name": "laptop", "lost_minute": 0, "clean_s": 10_900, "clean_sent": 1_234_567},
         curve=[[100_000, 0]] * 12,
+        gate="closed",
     ),
     station(1, "untold", counts="nothing"),
     station(2, "unbelieved", counts="attempts"),

@@ -90,7 +90,14 @@ def test_charts_move_on(page):
 
 def test_rates_come_from_two_answers(page):
     browser = page.open(PATH)
-    browser.until(lambda: all("bit/s" in text for text in browser.run(COLUMN, 3)), "no rate")
+    browser.until(lambda: all("bit/s" in text for text in browser.run(COLUMN, 4)), "no rate")
+
+
+@pytest.mark.parametrize(("state", "spoken"), [("running", "QUIC"), ("older", "-")])
+def test_what_connections_speak(page, state, spoken):
+    """An older daemon does not tell."""
+    browser = page.open(PATH, state)
+    browser.until(lambda: set(browser.run(COLUMN, 2)) == {spoken}, "no protocol")
 
 
 def test_sorting(page):
@@ -99,10 +106,10 @@ def test_sorting(page):
     browser.click(head)
     assert "ascending" in browser.attribute("#pemi-flows .th:nth-child(2)", "aria-sort")
     assert browser.run(COLUMN, 1) == sorted(browser.run(COLUMN, 1))
-    browser.click("#pemi-flows .table-titles .th:nth-child(3) a")
-    first = browser.run(COLUMN, 2)
-    browser.click("#pemi-flows .table-titles .th:nth-child(3) a")
-    assert browser.run(COLUMN, 2) == first[::-1] or len(set(first)) < len(first)
+    browser.click("#pemi-flows .table-titles .th:nth-child(4) a")
+    first = browser.run(COLUMN, 3)
+    browser.click("#pemi-flows .table-titles .th:nth-child(4) a")
+    assert browser.run(COLUMN, 3) == first[::-1] or len(set(first)) < len(first)
     assert browser.attribute("#pemi-flows .th:nth-child(2)", "aria-sort") == "none"
 
 
@@ -189,12 +196,13 @@ def test_clients(page):
         "25.5 ‰",
         "0.0 %",
         "-",
+        "watched",
         "0 / 0 / 0",
         "51 lost in the last minute; none of its connections is helped",
     ]
     assert rows[1][0] == "tablet 10.0.0.20 02:00:00:00:01:14"
     assert rows[2][5] == "7, dropped: 1,234"
-    words = {row[0].split()[0]: row[7] for row in rows}
+    words = {row[0].split()[0]: row[8] for row in rows}
     assert words["tablet"] == "helping: 51 lost in the last minute, 53 repaired"
     assert words["10.0.0.10"] == "helping: at most 51 lost in the last minute, 0 repaired"
     assert words["laptop"] == "no help needed for 3 h 1 min: 0 of 1,234,567 packets lost"
@@ -202,6 +210,8 @@ def test_clients(page):
     assert words["10.0.0.2"].startswith("this access point counts attempts")
     assert words["10.0.0.3"] == "left 12 min ago"
     assert words["10.0.0.77"] == "on no radio of this router: its losses are inferred"
+    gates = {row[0].split()[0]: row[6] for row in rows}
+    assert (gates["tablet"], gates["laptop"], gates["10.0.0.77"]) == ("helped", "pass by", "helped")
     # One bar, of the last five minutes.
     bars = "return document.querySelector('.pemi-curve path').getAttribute('d')"
     assert browser.run(bars) == "M66 18 v-18.0h5 v18.0z"
@@ -240,7 +250,7 @@ def test_wifi_is_looked_at_though_nobody_is_helped(page):
     browser = page.open(PATH, "meter")
     browser.one("[data-pemi-state='meter']")
     browser.until(lambda: len(browser.run(CLIENTS)) == 8, "not all clients have come")
-    assert "help is switched off" in browser.run(CLIENTS)[0][7]
+    assert "help is switched off" in browser.run(CLIENTS)[0][8]
     assert "Last two minutes" not in browser.text()
     assert [one.get_attribute("data-pemi-action") for one in browser.all("[data-pemi-action]")] == [
         "on"

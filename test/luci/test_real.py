@@ -182,7 +182,7 @@ def test_save_without_losing_flows(luci, lab):
 
 def rated(browser) -> bool:
     """There are flows, and all have a rate: it comes with the second answer."""
-    rates = browser.run(COLUMN, 3)
+    rates = browser.run(COLUMN, 4)
     return bool(rates) and all("bit/s" in text for text in rates)
 
 

@@ -372,10 +372,34 @@ pub struct FlowInfo {
     pub repaired: u64,
     /// Copies sent.
     pub resent: u64,
+    /// What it speaks, as far as that was seen.
+    pub protocol: Protocol,
     /// What the engine makes of it.
     pub state: FlowState,
     /// What tells of its losses.
     pub knowledge: Knowledge,
+}
+
+/// What a flow speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// QUIC, versions 1 and 2.
+    Quic,
+    /// TCP.
+    Tcp,
+    /// Something else over UDP, or nobody has seen yet what.
+    Udp,
+}
+
+impl Protocol {
+    /// The name used on ubus, and which people know.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Quic => "QUIC",
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+        }
+    }
 }
 
 /// What the engine makes of a flow.

@@ -52,13 +52,16 @@ impl Config {
             Repair::Auto => self.radio != Radio::Off,
             Repair::Radio => true,
         };
-        known && self.mode == Mode::Routed && self.direction == Repaired::Down
+        known && self.direction == Repaired::Down
     }
 
     /// Whether flows that are not QUIC come to the queue. Without devices nobody could say which
-    /// end of one is the client.
+    /// end of one is the client. On a bridge there are no rules for them.
     pub(crate) fn others(&self) -> bool {
-        self.protocols == Protocols::All && self.reports() && !self.device.is_empty()
+        self.protocols == Protocols::All
+            && self.reports()
+            && self.mode == Mode::Routed
+            && !self.device.is_empty()
     }
 
     /// Whether packets of clients whose radio loses nothing pass as they are. What is lost beyond
@@ -131,10 +134,8 @@ pub fn parse(text: &str, memory_kib: Option<u64>) -> Result<(Config, Vec<String>
         );
     }
     if config.repair == Repair::Radio && !config.reports() {
-        warnings.push(
-            "option 'repair': 'radio' needs mode 'routed' and direction 'down'; losses are inferred"
-                .into(),
-        );
+        warnings
+            .push("option 'repair': 'radio' needs direction 'down'; losses are inferred".into());
     }
     if config.protocols == Protocols::All && !config.others() {
         warnings.push(

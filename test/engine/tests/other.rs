@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use pemi_engine::{Config, Direction, Fate, MS, Nanos, Protocols, SEC, Ticket, Time, US, Verdict};
+use pemi_engine::{
+    Config, Direction, Fate, MS, Nanos, Protocol, Protocols, SEC, Ticket, Time, US, Verdict,
+};
 use pemi_engine_tests::packets::{ACK, Flow, Long, Tcp, V1, long, short};
 use pemi_engine_tests::random::Random;
 use pemi_engine_tests::router::{Done, Manners, Router};
@@ -246,6 +248,8 @@ fn quic_is_quic_on_any_port_if_its_first_packet_shows_it() {
         let answer = long(V1, Long::Handshake, 900);
         bench.show(Direction::Down, &game().datagram(Direction::Down, &answer));
         assert_eq!(bench.router.stats(bench.now).packets_quic, if is_quic { 2 } else { 0 });
+        let spoken = bench.router.engine.flows(bench.now).next().map(|flow| flow.protocol);
+        assert_eq!(spoken, Some(if is_quic { Protocol::Quic } else { Protocol::Udp }));
     }
 }
 
@@ -290,7 +294,10 @@ fn a_quic_connection_beside_one_of_tcp_is_another_flow() {
         let packet = Flow::v4(0).datagram(direction, &long(V1, kind, 1200));
         bench.show(direction, &packet);
     }
-    assert_eq!(bench.router.engine.flows(bench.now).count(), 2);
+    let flows = bench.router.engine.flows(bench.now);
+    let mut spoken: Vec<&str> = flows.map(|flow| flow.protocol.name()).collect();
+    spoken.sort_unstable();
+    assert_eq!(spoken, ["QUIC", "TCP"]);
     assert_eq!(bench.router.stats(bench.now).packets_quic, 2);
 }
 

@@ -15,6 +15,7 @@ from testbed.loads.apps import PORT
 from testbed.measure import scoring
 from testbed.world.process import ExperimentError
 
+from .passage import passage
 from .setups import Measurement, Setup
 
 # Packets that come closer together than this came in one clump.
@@ -39,6 +40,7 @@ def run(setup: Setup, logs: Path) -> dict[str, object]:
         "preset": setup.preset.name,
         "lossless": setup.assist == "lossless",
         "metrics": _metrics(setup, logs),
+        "beside": _beside(setup, logs),
         "inference": _inference(setup, logs),
         "router": _router(logs),
         "links": {
@@ -49,6 +51,8 @@ def run(setup: Setup, logs: Path) -> dict[str, object]:
         "clients": _clients(logs),
         "counters": _counted(logs),
         "passing": _passing(logs),
+        "threads": _threads(logs),
+        "passage": _passage(logs),
     }
 
 
@@ -68,6 +72,28 @@ def _passing(logs: Path) -> int | None:
     """Clients that the rules know as such that lose nothing, if somebody asked at the end."""
     path = logs / "set.txt"
     return path.read_text().count("expires") if path.exists() else None
+
+
+def _threads(logs: Path) -> dict[str, dict[str, float]]:
+    """Seconds that the daemon's threads had run by then, and the guest's clock, by when."""
+    found = {}
+    for path in sorted(logs.glob("threads.*")):
+        clock, *lines = path.read_text().splitlines()
+        ran = {name: int(ns) / 1e9 for name, ns in (line.split() for line in lines)}
+        found[path.suffix[1:]] = {"clock": float(clock), **ran}
+    return found
+
+
+def _passage(logs: Path) -> dict[str, object] | None:
+    """If somebody watched what came."""
+    path = logs / "wan.csv"
+    return passage(path, logs / "air.csv") if path.exists() else None
+
+
+def _beside(setup: Setup, logs: Path) -> list[dict[str, object]]:
+    """What the other clients measured."""
+    folders = [setup.beside(logs, number) for number in range(2, setup.clients + 1)]
+    return [setup.app.measured(setup.place(folder), "") for folder in folders]
 
 
 def _complaints(logs: Path) -> str:
@@ -187,8 +213,8 @@ def _wan(logs: Path) -> dict[str, object]:
 
 
 def _station(logs: Path) -> dict[str, int] | None:
-    """What the access points counted meanwhile of all stations together; None if one moved to
-    another, where its counters begin anew."""
+    """What the access points counted meanwhile of all stations together; None if one associated
+    anew, there or elsewhere, where its counters begin anew."""
     before, after = (_counters(logs / f"stations.{when}") for when in ("before", "after"))
     moved = (logs / "roamed").exists()
     return None if moved else {name: after[name] - before[name] for name in after}

@@ -12,7 +12,8 @@ from testbed.loads.apps import App
 from testbed.world.scenario import ScenarioError, parse_bytes
 
 from . import presets, setups, web
-from .setups import Lab, Setup
+from .setups import NETWORKS, Lab, Setup
+from .troubles import TROUBLES
 
 # Those that the guest has; quiche's are large and nothing here asks for them.
 STACKS = ("quinn", "quicgo", "s2n")
@@ -54,36 +55,51 @@ def parse(arguments: list[str] | None = None) -> Plan:
     names = list(presets.read()) if every else list(dict.fromkeys(options.preset))
     made = [
         Setup(
-            lab=lab(known[name], options.kernel, options.security, _wan(options)),
+            lab=lab(known[name], options.kernel, options.security, _wan(options), options.clients),
             preset=known[name],
             app=load,
             assist=assist,
             seed=seed,
             pemi_options=options.pemi_options,
             air=options.air and options.air.read_text(),
+            trouble=trouble,
+            clients=options.clients,
         )
         for name in names
         for load in loads
         for seed in range(options.loss_seed, options.loss_seed + options.seeds)
         for assist in options.assists or ["off"]
+        for trouble in options.trouble or [None]
     ]
+    _check(whole, options, made)
     return Plan(made, options.jobs, options.json, options.keep)
 
 
-def lab(preset: presets.Preset, kernel: str, security: str, wan: dict[str, object]) -> Lab:
+def _check(whole: argparse.ArgumentParser, options: argparse.Namespace, made: list[Setup]) -> None:
+    if options.network == "ipv6" and any(
+        isinstance(setup.app, setups.Measurement) or setup.preset.neighbours for setup in made
+    ):
+        whole.error("--network ipv6: echo, probe and neighbours have addresses of IPv4 only")
+    if options.clients > 1 and options.app not in ("goodput", "upload", "rtc"):
+        whole.error("--clients: goodput, upload or rtc")
+
+
+def lab(
+    preset: presets.Preset, kernel: str, security: str, wan: dict[str, object], clients: int = 1
+) -> Lab:
     """What this preset needs around it."""
     return Lab(
         kernel=kernel,
         security=security,
         access_points=preset.access_points,
-        stations=preset.stations,
+        stations=max(preset.stations, clients),
         sleeps=preset.sleeps,
         **wan,
     )
 
 
 def _wan(options: argparse.Namespace) -> dict[str, object]:
-    return {name: getattr(options, name) for name in ("bw2", "delay2", "queue2", "mips")}
+    return {name: getattr(options, name) for name in ("bw2", "delay2", "queue2", "mips", "network")}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -118,6 +134,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--mips", type=int, choices=MIPS, default=default.mips)
     whole.add_argument("--security", choices=SECURITIES, default=default.security)
+    whole.add_argument(
+        "--network", choices=NETWORKS, default=default.network, help="how LAN and WAN meet"
+    )
+    whole.add_argument("--clients", type=int, default=1, help="that do the same at once")
+    whole.add_argument(
+        "--trouble",
+        action="append",
+        choices=TROUBLES,
+        help="in the middle: " + ", ".join(f"{name}: {it.about}" for name, it in TROUBLES.items()),
+    )
     whole.add_argument("--kernel", choices=KERNELS, default=default.kernel)
     whole.add_argument("--loss-seed", type=int, default=1, help="first seed of the air")
     whole.add_argument("--seeds", type=int, default=1, help="how many")
@@ -155,7 +181,9 @@ def _apps(whole: argparse.ArgumentParser) -> None:
     probe.add_argument("--seconds", type=float, default=20)
     probe.add_argument("--rate", type=int, default=800, help="packets a second")
     probe.add_argument("--burst", type=int, default=8, help="packets at once")
-    for one in (download, call, page, voice, echo, probe):
+    up = loads.add_parser("upload", help="upload a number of bytes with quinn")
+    up.add_argument("--bytes", action="append", help="5MB; may be repeated")
+    for one in (download, call, page, voice, echo, probe, up):
         # Also accepted after the application, where one looks for it.
         _output(one, argparse.SUPPRESS)
 
@@ -172,6 +200,8 @@ def _loads(options: argparse.Namespace) -> list[App]:
         return [setups.probe(options.seconds, options.rate, options.burst)]
     if options.app == "media":
         return [apps.media(options.seconds, 240, 20)]
+    if options.app == "upload":
+        return [apps.upload(size, options.cc, options.bw2) for size in _sizes(options)]
     if options.app == "http":
         return [web.http(size, options.cc, options.bw2, options.stack) for size in _sizes(options)]
     stacks = list(dict.fromkeys(options.stacks or STACKS[:1]))

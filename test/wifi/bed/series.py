@@ -134,7 +134,8 @@ def _boot(setups: list[Setup], keep: Path | None, kept: Path | None, told: _Told
 
 def describe(setup: Setup) -> str:
     """For the progress line."""
-    return f"{setup.preset.name}: {setup.app.label}, {setup.assist}, seed {setup.seed}"
+    trouble = "" if setup.trouble is None else f", {setup.trouble}"
+    return f"{setup.preset.name}: {setup.app.label}, {setup.assist}{trouble}, seed {setup.seed}"
 
 
 def say(run: Run) -> str:
@@ -177,4 +178,5 @@ def _scenario(lab: Lab, preset: str, lossless: bool) -> dict[str, object]:
         "queue2": lab.queue2,
         "kernel": lab.kernel,
         "security": lab.security,
+        "network": lab.network,
     }

@@ -10,9 +10,16 @@ from pathlib import Path
 from testbed.loads.apps import PORT, App, Place
 
 from .presets import Preset
+from .troubles import TROUBLES
 from .web import GuestCurl, GuestTcp
 
-SERVER = f"10.0.2.2:{PORT}"
+# How the LAN meets the WAN, and the server's address there.
+NETWORKS = {
+    "routed": "10.0.2.2",
+    "ipv6": "[fd00:2::2]",
+    "masquerade": "10.0.2.2",
+    "bridged": "10.0.2.2",
+}
 # Where a run's files are in the guest.
 _LOGS = Path("/run/logs")
 _PROGRAMS = Path("/usr/bin")
@@ -29,6 +36,7 @@ class Lab:
 
     kernel: str = "6.1"
     security: str = "open"
+    network: str = "routed"
     access_points: int = 1
     stations: int = 1
     sleeps: bool = False
@@ -43,7 +51,8 @@ class Lab:
         """What the guest reads first."""
         return (
             f"ACCESS_POINTS={self.access_points}\nSTATIONS={self.stations}\n"
-            f"SECURITY={self.security}\nPOWER_SAVE={'on' if self.sleeps else 'off'}\n"
+            f"SECURITY={self.security}\nNETWORK={self.network}\n"
+            f"POWER_SAVE={'on' if self.sleeps else 'off'}\n"
             f"WAN_RATE={self.bw2:g}mbit\nWAN_QUEUE={self.queue2}\nWAN_DELAY={self.delay2:g}ms\n"
             f"PORT={PORT}\n"
         )
@@ -65,12 +74,17 @@ class Setup:
     # Lines for the guest, before the client begins and when it is done.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    # What happens in the middle: one of `troubles.TROUBLES`.
+    trouble: str | None = None
+    # So many do the same at once; the first is measured in full.
+    clients: int = 1
 
     @property
     def name(self) -> str:
         """For people, and for files."""
         what = self.app.name if self.app.bytes is None else f"{self.app.name}-{self.app.bytes}"
-        return f"{self.preset.name}-{what}-{self.app.stack}-{self.assist}-seed{self.seed}"
+        trouble = "" if self.trouble is None else f"-{self.trouble}"
+        return f"{self.preset.name}-{what}-{self.app.stack}-{self.assist}{trouble}-seed{self.seed}"
 
     @property
     def rtt_ms(self) -> float:
@@ -103,6 +117,16 @@ class Setup:
         if not lossless:
             before += self._around()
         before += self.before
+        beside = [self.beside(_LOGS / name, number) for number in range(2, self.clients + 1)]
+        before += [
+            f"mkdir {path} && in_background {path.name} cli{number} "
+            + shlex.join(self.app.client(self.place(path)))
+            for number, path in enumerate(beside, start=2)
+        ]
+        after = [f"until_true test -s {self.place(path).result}" for path in beside]
+        after += self.after
+        if self.trouble is not None:
+            before += ["watch_wan", *TROUBLES[self.trouble].lines]
         air = self.preset.name if self.air is None else f"/plan/air/{name}"
         lines = {
             "AIR": self.preset.lossless if lossless else air,
@@ -111,14 +135,19 @@ class Setup:
             "PEMI_OPTIONS": f"{PEMI.get(self.assist, '')} {self.pemi_options}".strip(),
             "LIMIT_S": f"{self.app.timeout_s:.0f}",
             "BEFORE": " &&\n".join(before),
-            "AFTER": " &&\n".join(self.after),
+            "AFTER": " &&\n".join(after),
             "CLIENT": shlex.join(self.app.client(place)),
         }
         return "".join(f"{key}={shlex.quote(value)}\n" for key, value in lines.items())
 
     def place(self, logs: Path) -> Place:
         """Where it happens, seen from the guest or, once it is over, from here."""
-        return Place(_PROGRAMS, SERVER, 0, logs)
+        return Place(_PROGRAMS, f"{NETWORKS[self.lab.network]}:{PORT}", 0, logs)
+
+    @staticmethod
+    def beside(logs: Path, number: int) -> Path:
+        """The folder of another client, in that of the run."""
+        return logs / f"client{number}"
 
     def _around(self) -> list[str]:
         """What goes on beside it."""

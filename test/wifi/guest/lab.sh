@@ -4,11 +4,16 @@
 #   srv ── wan ── router, in the first namespace: br-lan with the access points ~~ cli1, cli2, ...
 #
 # `wan` delays and shapes; it is no end, whose stack would notice that its own queue is full.
+# The router routes, with addresses of IPv6 where NETWORK says so, masquerades, or is a bridge alone.
 # shellcheck shell=dash
 
-LAN=10.0.0
-ROUTER=$LAN.1
-SERVER=10.0.2.2
+case $NETWORK in
+ipv6) LAN=fd00:: ROUTER_SIDE=fd00:1:: WAN_SIDE=fd00:2:: PREFIX=64 ;;
+*) LAN=10.0.0. ROUTER_SIDE=10.0.1. WAN_SIDE=10.0.2. PREFIX=24 ;;
+esac
+ROUTER=${LAN}1
+GATEWAY=$ROUTER
+SERVER=${WAN_SIDE}2
 CONTROL=/run/medium
 
 inside() {
@@ -33,11 +38,19 @@ fail() {
 	exit 1
 }
 
+# address NAMESPACE INTERFACE ADDRESS: at once usable, since nobody else has it.
+address() {
+	case $3 in
+	*:*) /bin/ip -n "$1" addr add "$3/$PREFIX" dev "$2" nodad ;;
+	*) /bin/ip -n "$1" addr add "$3/$PREFIX" dev "$2" ;;
+	esac
+}
+
 # join NAMESPACE INTERFACE ADDRESS, NAMESPACE INTERFACE ADDRESS: a cable between two.
 join() {
 	/bin/ip -n "$1" link add "$2" type veth peer name "$5" netns "$4"
-	/bin/ip -n "$1" addr add "$3/24" dev "$2"
-	/bin/ip -n "$4" addr add "$6/24" dev "$5"
+	[ -z "$3" ] || address "$1" "$2" "$3"
+	address "$4" "$5" "$6"
 	/bin/ip -n "$1" link set "$2" up
 	/bin/ip -n "$4" link set "$5" up
 }
@@ -51,16 +64,26 @@ lab_wires() {
 		/bin/ip -n $name link set lo up
 	done
 	for name in router wan; do
-		inside $name sysctl -qw net.ipv4.ip_forward=1
+		inside $name sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 	done
-	join router eth1 10.0.1.1 wan lan 10.0.1.2
-	join wan inet 10.0.2.1 srv eth0 $SERVER
-	/bin/ip route add 10.0.2.0/24 via 10.0.1.2
-	/bin/ip -n wan route add $LAN.0/24 via 10.0.1.1
-	/bin/ip -n srv route add default via 10.0.2.1
 	/bin/ip link add br-lan type bridge
-	/bin/ip addr add $ROUTER/24 dev br-lan
+	address router br-lan $ROUTER
 	/bin/ip link set br-lan up
+	join wan inet ${WAN_SIDE}1 srv eth0 $SERVER
+	/bin/ip -n srv route add default via ${WAN_SIDE}1
+	if [ "$NETWORK" = bridged ]; then
+		GATEWAY=${LAN}254
+		join router eth1 "" wan lan $GATEWAY
+		/bin/ip link set eth1 master br-lan
+		return
+	fi
+	join router eth1 ${ROUTER_SIDE}1 wan lan ${ROUTER_SIDE}2
+	/bin/ip route add "${WAN_SIDE}0/$PREFIX" via ${ROUTER_SIDE}2
+	if [ "$NETWORK" = masquerade ]; then
+		nft "add table ip lab; add chain ip lab out { type nat hook postrouting priority srcnat; }; add rule ip lab out oifname eth1 masquerade"
+	else
+		/bin/ip -n wan route add "${LAN}0/$PREFIX" via ${ROUTER_SIDE}1
+	fi
 }
 
 # Anew for each run, so that none finds what another left in the queue.
@@ -100,7 +123,7 @@ lab_access_point() {
 		rsn_pairwise=CCMP
 		wpa_passphrase=$SECRET
 	END
-	hostapd -B -f "/run/hostapd.$1.log" "$conf" >/dev/null || cat "/run/hostapd.$1.log"
+	hostapd -B -P "/run/hostapd.$1.pid" -f "/run/hostapd.$1.log" "$conf" >/dev/null || cat "/run/hostapd.$1.log"
 }
 
 SECRET=not-a-secret
@@ -124,8 +147,8 @@ lab_station() {
 	} >"$conf"
 	inside "$who" wpa_supplicant -B -i "wlan$radio" -c "$conf" -f "/run/station.$1.log" >/dev/null
 	until_true station_is_on "$1"
-	/bin/ip -n "$who" addr add "$LAN.$((100 + $1))/24" dev "wlan$radio"
-	/bin/ip -n "$who" route add default via $ROUTER
+	address "$who" "wlan$radio" "$LAN$((100 + $1))"
+	/bin/ip -n "$who" route add default via $GATEWAY
 	inside "$who" /sbin/iw dev "wlan$radio" set power_save "$POWER_SAVE"
 	until_true inside "$who" ping -c 1 -W 1 $SERVER
 }

@@ -5,6 +5,7 @@
 # shellcheck shell=dash
 # shellcheck disable=SC1090,SC1091 # the plan comes with each boot
 
+. /plan/boot
 . /usr/lib/wifi/lab.sh
 . /usr/lib/wifi/run.sh
 
@@ -19,7 +20,6 @@ now() {
 }
 
 stty -F $RESULTS raw
-. /plan/boot
 tell "booted $(now)"
 lab_up
 tell "ready $(now)"

@@ -3,6 +3,12 @@
 # shellcheck shell=dash
 # shellcheck disable=SC2154 # `logs` and all that is in capital letters the plan says
 
+# That of the daemon's table.
+case $NETWORK in
+bridged) FAMILY=bridge ;;
+*) FAMILY=inet ;;
+esac
+
 # A daemon that holds packets needs a moment to let go.
 GRACE_S=10
 
@@ -13,10 +19,14 @@ run() {
 	[ "$ASSIST" != pemi ] || start_pemi || return 1
 	stations before
 	eval "$BEFORE" || return 1
-	cut -d' ' -f1 /proc/uptime >"$logs/began"
+	[ "$ASSIST" != pemi ] || threads before
+	now >"$logs/began"
 	eval "timeout $LIMIT_S /bin/ip netns exec cli1 $CLIENT" >"$logs/client.out" 2>"$logs/client.err"
 	outcome=$?
-	cut -d' ' -f1 /proc/uptime >"$logs/finished"
+	now >"$logs/finished"
+	# Something beside the run may have started it anew.
+	[ "$ASSIST" != pemi ] || PEMI=$(cat /run/pemi.number)
+	[ "$ASSIST" != pemi ] || threads after
 	stations after
 	eval "${AFTER:-}" || return 1
 	[ "$ASSIST" != pemi ] || stop_pemi
@@ -89,13 +99,14 @@ web_files() {
 
 # listens NAMESPACE PORT: whether a TCP socket waits at this port, in four hexadecimal digits.
 listens() {
-	inside "$1" grep -q ":$2 [0-9A-F:]* 0A" /proc/net/tcp
+	inside "$1" grep -q ":$2 [0-9A-F:]* 0A" /proc/net/tcp /proc/net/tcp6
 }
 
 start_pemi() {
+	local where='"network": "lan", "devices": "br-lan"'
+	[ "$NETWORK" != bridged ] || where='"mode": "bridged", "device": "wlan0"'
 	cat >/run/pemi.json <<-END
-		{"enabled": "1", "network": "lan", "devices": "br-lan", "firewall": "nft",
-		 "port": "$PORT", "log_level": "info"}
+		{"enabled": "1", $where, "firewall": "nft", "port": "$PORT", "log_level": "info"}
 	END
 	rm -f /run/pemi/control.sock
 	chown pemi "$logs"
@@ -103,8 +114,9 @@ start_pemi() {
 	pemi run --config /run/pemi.json --user pemi --seccomp /etc/seccomp/pemi.json \
 		--events "$logs/events.jsonl" $PEMI_OPTIONS >"$logs/pemi.out" 2>&1 &
 	PEMI=$!
+	echo "$PEMI" >/run/pemi.number
 	until_true pemi status
-	until_true nft list table inet pemi
+	until_true nft list table "$FAMILY" pemi
 	pemi rules --config /run/pemi.json >"$logs/rules.nft"
 }
 
@@ -151,7 +163,7 @@ offload() {
 counters() {
 	{
 		nft list chain inet fw4 seen
-		nft list chain inet pemi help
+		nft list chain "$FAMILY" pemi help
 	} 2>/dev/null | grep -o 'counter packets [0-9]*' | cut -d' ' -f3 >"$logs/counters.$1"
 }
 
@@ -169,23 +181,127 @@ until_the_gate_is_closed() {
 	counters before
 }
 
-# turns_bad SECONDS: then the air is that of this run.
-turns_bad() {
+# at SECONDS COMMAND...: while the client works.
+at() {
 	(
 		sleep "$1"
-		counters turned
-		rm "$logs/air.csv.begun"
-		medium "begin $AIR $SEED $logs/air.csv" "$logs/air.csv.begun"
+		shift
+		"$@"
 	) &
 }
 
-# dies SECONDS: the daemon is killed then.
-dies() {
+# The air becomes that of this run.
+turns_bad() {
+	counters turned
+	rm "$logs/air.csv.begun"
+	medium "begin $AIR $SEED $logs/air.csv" "$logs/air.csv.begun"
+}
+
+# Notes what comes from the servers to the router.
+watch_wan() {
+	in_background wan router stream watch --at eth1 --port "$PORT" --out "$logs/wan.csv"
+	until_true grep -q listening "$logs/wan.out"
+}
+
+# amid PACKETS COMMAND...: when so many of these have come.
+amid() {
 	(
-		sleep "$1"
-		kill -9 "$PEMI"
+		until_true has_come "$1"
+		shift
+		"$@"
 	) &
 }
+
+has_come() {
+	[ "$(wc -l <"$logs/wan.csv")" -gt "$1" ]
+}
+
+# What may happen to a router; bed/troubles.py has when.
+
+# dies SECONDS: and is started again then.
+dies() {
+	kill -9 "$PEMI"
+	sleep "$1"
+	start_pemi
+}
+
+# hangs SECONDS: all of the daemon but its guard, which is another process.
+hangs() {
+	kill -STOP "$PEMI"
+	sleep "$1"
+	kill -CONT "$PEMI"
+}
+
+# freezes THREAD SECONDS: one thread of the daemon.
+freezes() {
+	local it=/run/freezer/one task
+	mkdir -p /run/freezer
+	mount -t cgroup2 freezer /run/freezer
+	mkdir -p "$it"
+	echo threaded >"$it/cgroup.type"
+	for task in "/proc/$PEMI/task"/*; do
+		[ "$(cat "$task/comm")" != "$1" ] || echo "${task##*/}" >"$it/cgroup.threads"
+	done
+	echo 1 >"$it/cgroup.freeze"
+	sleep "$2"
+	cat "$it/cgroup.events" >"$logs/frozen"
+	echo 0 >"$it/cgroup.freeze"
+	umount /run/freezer
+}
+
+reads_again() {
+	kill -HUP "$PEMI"
+}
+
+# An option that takes a new start in the same process.
+starts_anew() {
+	sed 's/"enabled"/"queues": 2, "enabled"/' /run/pemi.json >/run/pemi.json.new
+	mv /run/pemi.json.new /run/pemi.json
+	kill -HUP "$PEMI"
+}
+
+# The access point's counters of a station begin anew with each association.
+counted_anew() {
+	now >>"$logs/roamed"
+}
+
+# The first client associates again, as if it had been told to.
+associates_again() {
+	counted_anew
+	inside cli1 wpa_cli -i "wlan$ACCESS_POINTS" reassociate
+}
+
+# leaves SECONDS: and comes back then.
+leaves() {
+	counted_anew
+	inside cli1 wpa_cli -i "wlan$ACCESS_POINTS" disconnect
+	sleep "$1"
+	inside cli1 wpa_cli -i "wlan$ACCESS_POINTS" reconnect
+}
+
+# vanishes SECONDS: the access point's interface, and another one comes in its place.
+vanishes() {
+	counted_anew
+	/sbin/iw dev wlan0 del
+	sleep "$1"
+	kill "$(cat /run/hostapd.0.pid)"
+	until_true test ! -e /run/hostapd.0.pid
+	/sbin/iw phy phy0 interface add wlan0 type managed
+	lab_access_point 0
+}
+
+# threads WHEN: the time, and what each thread of the daemon has used of the processor, in ns.
+threads() {
+	local task name used
+	now
+	for task in "/proc/$PEMI/task"/*; do
+		# It may have been killed.
+		[ -e "$task" ] || continue
+		read -r name <"$task/comm"
+		read -r used _ <"$task/schedstat"
+		echo "$name $used"
+	done
+} >"$logs/threads.$1"
 
 # How often the daemon has asked the access points.
 pemi_asked() {

@@ -107,12 +107,14 @@ def _gated(
 _GATED = [
     _gated(3_000_000),
     _gated(3_000_000, "pemi"),
-    _gated(3_000_000, "pemi", 2, _ONE_PERCENT, then="turns_bad 1", pemi_options="--repair radio"),
+    _gated(
+        3_000_000, "pemi", 2, _ONE_PERCENT, then="at 1 turns_bad", pemi_options="--repair radio"
+    ),
     _gated(
         2_000_000,
         "pemi",
         3,
-        then="dies 0.5",
+        then="at 0.5 kill -9 $PEMI",
         # Longer than the rules remember whom nobody speaks of.
         after=("sleep 61", "nft list set inet pemi clean4 >$logs/set.txt", "start_pemi"),
     ),

@@ -36,6 +36,7 @@ impl Flow {
             inferred: self.inferred,
             repaired: self.repaired,
             resent: self.resent,
+            protocol: self.protocol,
             state: self.state(now),
             knowledge: self.knowledge(hop),
         }

@@ -16,7 +16,7 @@ mod validation;
 use alloc::boxed::Box;
 use core::net::SocketAddr;
 
-use crate::api::{Config, Direction, Event, EventKind, Handle, Verdict};
+use crate::api::{Config, Direction, Event, EventKind, Handle, Protocol, Verdict};
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
@@ -86,6 +86,7 @@ pub(crate) struct Flow {
     inferred: u64,
     repaired: u64,
     resent: u64,
+    protocol: Protocol,
     phase: Phase,
     trail: Trail,
     start: Start,
@@ -137,6 +138,7 @@ impl Flow {
             inferred: 0,
             repaired: 0,
             resent: 0,
+            protocol: Protocol::Udp,
             phase: Phase::Unknown(Recogniser::default()),
             trail: Trail::default(),
             start,
@@ -256,12 +258,16 @@ impl Flow {
                 self.becomes_other(false, config.tunables());
             }
             Judgement::NotQuic => self.phase = Phase::Bypassed,
-            Judgement::Opening => self.phase = Phase::Quic,
+            Judgement::Opening => self.becomes_quic(),
             Judgement::Midway => {
                 self.start = Start::over(config.tunables());
-                self.phase = Phase::Quic;
+                self.becomes_quic();
             }
         }
+    }
+
+    pub(super) fn becomes_quic(&mut self) {
+        (self.protocol, self.phase) = (Protocol::Quic, Phase::Quic);
     }
 
     /// Whether the last repair is long enough ago for the flow to be let go.

@@ -12,7 +12,7 @@
 use core::net::SocketAddr;
 
 use super::{Flow, Phase};
-use crate::api::{Handle, Verdict};
+use crate::api::{Handle, Protocol, Verdict};
 use crate::flow::context::Context;
 use crate::measure::cumulative::{Cumulative, Tells};
 use crate::measure::hop::HopState;
@@ -45,6 +45,7 @@ impl Flow {
     pub(super) fn becomes_other(&mut self, tcp: bool, tunables: Tunables) {
         // Nobody knows how it begins.
         self.start = Start::over(tunables);
+        self.protocol = if tcp { Protocol::Tcp } else { Protocol::Udp };
         self.phase = Phase::Other(tcp.then(Cumulative::default));
     }
 
@@ -60,7 +61,7 @@ impl Flow {
         let initial = seen.is_some_and(|it| it.initial) && payload.len() >= MIN_INITIAL_DATAGRAM;
         if matches!(self.phase, Phase::Other(None)) && first && reply && initial {
             self.start = Start::new(HopState::New, tunables);
-            self.phase = Phase::Quic;
+            self.becomes_quic();
         }
     }
 

@@ -99,9 +99,20 @@ pub fn clients(answer: &Value) -> String {
         ];
         let mut row: Vec<String> = its.into_iter().map(told).collect();
         row.insert(3, format!("{radio} {}", c["band"].as_str().unwrap_or("")));
+        row.insert(9, gate(c, answer["helping"] == true).into());
         row
     };
     table(&CLIENTS, list(&answer["clients"]).iter().map(row).collect())
+}
+
+/// What becomes of a client's packets: they pass by the queue, or are looked at.
+fn gate(client: &Value, helping: bool) -> &'static str {
+    match (helping, client["gate"].as_str(), client["helped"]["flows"].as_u64()) {
+        (false, ..) => "-",
+        (true, Some("closed"), _) => "pass by",
+        (true, _, Some(1..)) => "helped",
+        (true, ..) => "watched",
+    }
 }
 
 /// As it is, without quotes; a dash for what is not known.
@@ -114,7 +125,7 @@ pub fn told(value: &Value) -> String {
 }
 
 /// Of the last hour, after all retries; "queue" and "drops" are the radio's.
-const CLIENTS: [&str; 13] = [
+const CLIENTS: [&str; 14] = [
     "client",
     "address",
     "station",
@@ -124,6 +135,7 @@ const CLIENTS: [&str; 13] = [
     "retries %",
     "queue",
     "drops",
+    "packets",
     "flows",
     "repaired",
     "copies",
@@ -136,6 +148,7 @@ pub fn flows(answer: &Value) -> String {
         vec![
             word(&f["client"]).into(),
             word(&f["server"]).into(),
+            told(&f["protocol"]),
             f["age_s"].to_string(),
             f["packets_down"].to_string(),
             f["local_rtt_us"].to_string(),
@@ -144,7 +157,9 @@ pub fn flows(answer: &Value) -> String {
             word(&f["state"]).to_string(),
         ]
     };
-    let head = ["client", "server", "age s", "packets", "RTT us", "loss %", "repaired", "state"];
+    let head = [
+        "client", "server", "protocol", "age s", "packets", "RTT us", "loss %", "repaired", "state",
+    ];
     table(&head, list(&answer["flows"]).iter().map(row).collect())
 }
 
@@ -189,10 +204,12 @@ mod tests {
     #[test]
     fn columns_are_aligned() {
         let answer = json!({"flows": [{"client": "192.0.2.9:50000", "server": "s:1", "age_s": 1, "packets_down": 10,
-            "local_rtt_us": 2300, "loss_percent": 1.5, "repaired": 3, "state": "protected"}]});
+            "local_rtt_us": 2300, "loss_percent": 1.5, "repaired": 3, "protocol": "QUIC",
+            "state": "protected"}]});
         let text = flows(&answer);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0].find("server"), lines[1].find("s:1"));
+        assert_eq!(lines[0].find("protocol"), lines[1].find("QUIC"));
         assert!(lines[1].ends_with("protected"));
         assert_eq!(history(&json!({"history": []})).lines().count(), 1);
     }
@@ -223,16 +240,17 @@ mod tests {
             "interface": "phy1-ap0", "band": "5 GHz", "signal_dbm": -54,
             "hour": {"lost_per_mille": 0.525, "retries_percent": 2.5},
             "queue": {"packets": 3, "drops": 2},
-            "helped": {"flows": 1, "repaired": 13, "copies": 15}, "sentence": "helping: 14 losses"});
+            "helped": {"flows": 1, "repaired": 13, "copies": 15}, "gate": "open",
+            "sentence": "helping: 14 losses"});
         let wired = json!({"name": null, "addresses": ["192.0.2.4"],
             "helped": {"flows": 2, "repaired": 0, "copies": 0}, "sentence": "on no radio"});
-        let text = clients(&json!({"clients": [phone, wired]}));
+        let text = clients(&json!({"clients": [phone, wired], "helping": true}));
         let lines: Vec<Vec<&str>> =
             text.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
         let cells = |line: usize| {
             lines[line].iter().copied().filter(|cell| !cell.is_empty()).collect::<Vec<_>>()
         };
-        assert_eq!(cells(0), CLIENTS[..12]);
+        assert_eq!(cells(0), CLIENTS[..13]);
         assert_eq!(
             cells(1),
             [
@@ -245,6 +263,7 @@ mod tests {
                 "2.5",
                 "3",
                 "2",
+                "helped",
                 "1",
                 "13",
                 "15",
@@ -252,7 +271,16 @@ mod tests {
             ]
         );
         assert_eq!(cells(2)[..4], ["192.0.2.4", "192.0.2.4", "-", "-"]);
-        assert_eq!(cells(2)[9..], ["2", "0", "0", "on no radio"]);
+        assert_eq!(cells(2)[9..], ["helped", "2", "0", "0", "on no radio"]);
+    }
+
+    #[test]
+    fn a_gate_in_words() {
+        let client = |gate, flows| json!({"gate": gate, "helped": {"flows": flows}});
+        assert_eq!(gate(&client("closed", 1), true), "pass by");
+        assert_eq!(gate(&client("open", 1), true), "helped");
+        assert_eq!(gate(&client("open", 0), true), "watched");
+        assert_eq!(gate(&client("open", 0), false), "-", "a loss meter");
     }
 
     #[test]

@@ -205,13 +205,26 @@ fn all_protocols_need_somebody_who_reports_and_known_clients() {
         (all.replace("radio", "infer"), 1),
         (all.replace("br-lan", ""), 1),
         (format!("{},\"radio\":\"off\"", all.replace("\"radio\"", "\"auto\"")), 1),
-        (format!(r#"{all},"mode":"bridged""#), 2),
+        (format!(r#"{all},"mode":"bridged""#), 1),
         (format!(r#"{all},"direction":"both""#), 2),
     ] {
         let (config, warnings) = parse(&format!("{{{other}}}")).unwrap();
         assert_eq!(config.engine(false).protocols, pemi_engine::Protocols::Quic);
         assert_eq!(warnings.len(), count, "{warnings:?}");
         assert!(warnings.last().unwrap().contains("'protocols': 'all' needs"), "{warnings:?}");
+    }
+}
+
+#[test]
+fn reports_are_asked_for_in_both_modes_and_of_what_goes_to_clients_only() {
+    for (more, expected) in [
+        (r#""repair":"radio""#, true),
+        (r#""repair":"auto","mode":"bridged""#, true),
+        (r#""repair":"infer","mode":"bridged""#, false),
+        (r#""repair":"auto","direction":"both""#, false),
+    ] {
+        let (config, _) = parse(&format!("{{{more}}}")).unwrap();
+        assert_eq!(config.engine(false).reports, expected, "{more}");
     }
 }
 

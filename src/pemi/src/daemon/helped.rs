@@ -165,6 +165,7 @@ mod tests {
             inferred: repaired,
             repaired,
             resent: 2 * repaired,
+            protocol: pemi_engine::Protocol::Quic,
             state: FlowState::Protected,
             knowledge: pemi_engine::Knowledge::Replies,
         }

@@ -106,6 +106,7 @@ pub fn flows(flows: &[FlowInfo]) -> Value {
                 "inferred": flow.inferred,
                 "repaired": flow.repaired,
                 "resent": flow.resent,
+                "protocol": flow.protocol.name(),
                 "state": flow.state.name(),
             })
         })

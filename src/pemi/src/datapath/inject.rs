@@ -96,13 +96,23 @@ impl Injector {
     }
 
     /// Sends a packet that is no copy by this interface (0: that of its route), at once or not at
-    /// all; gives whether it was sent.
+    /// all; on a bridge by the port of the last packet to the same host. Gives whether it was sent.
     pub fn send_by(&mut self, device: u32, packet: &[u8]) -> bool {
-        let Way::Routed { v4, v6, mark, .. } = &self.way else { return false };
-        destination(packet).is_some_and(|to| {
-            let fd = if to.is_ipv4() { Some(v4) } else { v6.as_ref() };
-            fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
+        destination(packet).is_some_and(|to| match &mut self.way {
+            Way::Bridged(bridge) => bridge.send(to, packet),
+            Way::Routed { v4, v6, mark, .. } => {
+                let fd = if to.is_ipv4() { Some(&*v4) } else { v6.as_ref() };
+                fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
+            }
         })
+    }
+
+    /// The socket of all packets that leave by ports of a bridge.
+    pub fn bridged(&self) -> Option<&OwnedFd> {
+        match &self.way {
+            Way::Bridged(bridge) => Some(bridge.socket()),
+            Way::Routed { .. } => None,
+        }
     }
 
     /// Packets that could not be sent.

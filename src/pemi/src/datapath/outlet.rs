@@ -69,11 +69,13 @@ pub(crate) struct Sockets {
 impl Sockets {
     /// Opens them.
     pub fn open(config: &Config) -> io::Result<Sockets> {
-        Ok(Sockets {
-            reporter: if config.reports() { Some(Reporter::open(config.mark)?) } else { None },
-            injector: Injector::open(config.mode, config.mark)?,
-            prober: Prober::open(config.mark)?,
-        })
+        let injector = Injector::open(config.mode, config.mark)?;
+        let reporter = match (config.reports(), injector.bridged()) {
+            (false, _) => None,
+            (true, None) => Some(Reporter::open(config.mark)?),
+            (true, Some(socket)) => Some(Reporter::bridged(socket)?),
+        };
+        Ok(Sockets { reporter, injector, prober: Prober::open(config.mark)? })
     }
 }
 
@@ -92,7 +94,9 @@ impl Outlet for Sockets {
 
     fn send(&mut self, ticket: Option<Ticket>, packet: &[u8], device: u32) -> bool {
         match (ticket, &mut self.reporter) {
-            (Some(ticket), Some(reporter)) => reporter.send(ticket, packet, device),
+            (Some(ticket), Some(reporter)) => {
+                reporter.send(ticket, packet, device, &mut self.injector)
+            }
             _ => self.injector.send_by(device, packet),
         }
     }

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use pemi_engine::packet::destination;
 use pemi_engine::{Fate, Ticket};
 
-use crate::datapath::inject::{IPV6_HDRINCL, open};
+use crate::datapath::inject::{IPV6_HDRINCL, Injector, open};
 use crate::sys::error_queue::{self, Inbox};
 use crate::sys::socket::{self, Buffer};
 
@@ -33,16 +33,27 @@ const LONGEST_HEADER: usize = 64;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// Raw sockets that want to know what became of packets.
+/// Sockets that want to know what became of packets.
 #[derive(Debug)]
 pub(crate) struct Reporter {
-    v4: OwnedFd,
-    /// Absent where the kernel has no IPv6.
-    v6: Option<OwnedFd>,
-    mark: u32,
+    way: Way,
     key: RandomState,
     sent: Sent,
     inbox: Inbox,
+}
+
+/// How packets leave.
+#[derive(Debug)]
+enum Way {
+    Routed {
+        v4: OwnedFd,
+        /// Absent where the kernel has no IPv6.
+        v6: Option<OwnedFd>,
+        mark: u32,
+    },
+    /// By the socket for the ports of the bridge, of which this is another handle. Reports of what
+    /// else it sends are of packets that nobody knows.
+    Bridged(OwnedFd),
 }
 
 /// Packets that were sent, each set from the oldest to the newest. Those of which no report came
@@ -76,32 +87,41 @@ impl Sent {
 }
 
 impl Reporter {
-    /// Opens the sockets; what they send carries this mark.
+    /// Of packets that are routed: opens the sockets; what they send carries this mark.
     pub fn open(mark: u32) -> io::Result<Reporter> {
-        let reporting = |fd: OwnedFd| {
-            error_queue::want_wifi_status(fd.as_fd())?;
-            socket::set_buffer(fd.as_fd(), Buffer::Receive, RECEIVE_BUFFER);
-            Ok(fd)
-        };
         let v4 = open(libc::AF_INET, mark, libc::IPPROTO_IP, libc::IP_HDRINCL)?;
         let v6 = open(libc::AF_INET6, mark, libc::IPPROTO_IPV6, IPV6_HDRINCL);
-        Ok(Reporter {
-            v4: reporting(v4)?,
-            v6: v6.and_then(reporting).ok(),
-            mark,
-            key: RandomState::new(),
-            sent: Sent::new(),
-            inbox: Inbox::new(),
-        })
+        let v6 = v6.and_then(reporting).ok();
+        Ok(Reporter::of(Way::Routed { v4: reporting(v4)?, v6, mark }))
     }
 
-    /// Sends a packet by this interface (0: that of its route), at once or not at all; gives
-    /// whether it was sent.
-    pub fn send(&mut self, ticket: Ticket, packet: &[u8], device: u32) -> bool {
+    /// Of packets that leave by the ports of a bridge, through this socket.
+    pub fn bridged(socket: &OwnedFd) -> io::Result<Reporter> {
+        Ok(Reporter::of(Way::Bridged(reporting(socket.try_clone()?)?)))
+    }
+
+    fn of(way: Way) -> Reporter {
+        Reporter { way, key: RandomState::new(), sent: Sent::new(), inbox: Inbox::new() }
+    }
+
+    /// Sends a packet by this interface (0: that of its route), or on a bridge as `injector` does,
+    /// at once or not at all; gives whether it was sent.
+    pub fn send(
+        &mut self,
+        ticket: Ticket,
+        packet: &[u8],
+        device: u32,
+        injector: &mut Injector,
+    ) -> bool {
         let Some(to) = destination(packet) else { return false };
-        let fd = if to.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
-        let send = |fd: &OwnedFd| socket::send_by(fd.as_fd(), packet, to, device, self.mark);
-        if fd.is_none_or(|fd| send(fd).is_err()) {
+        let sent = match &self.way {
+            Way::Bridged(_) => injector.send_by(device, packet),
+            Way::Routed { v4, v6, mark } => {
+                let fd = if to.is_ipv4() { Some(v4) } else { v6.as_ref() };
+                fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
+            }
+        };
+        if !sent {
             return false;
         }
         if let Some(telling) = telling(packet) {
@@ -112,13 +132,13 @@ impl Reporter {
 
     /// The sockets, so that somebody can wait for reports.
     pub fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
-        [Some(&self.v4), self.v6.as_ref()].into_iter().flatten()
+        self.way.sockets()
     }
 
     /// Takes the reports that have come.
     pub fn receive(&mut self, mut on_report: impl FnMut(Ticket, Fate)) {
-        let Reporter { v4, v6, key, sent, inbox, .. } = self;
-        for fd in [Some(&*v4), v6.as_ref()].into_iter().flatten() {
+        let Reporter { way, key, sent, inbox } = self;
+        for fd in way.sockets() {
             let mut take = |frame: &[u8], acknowledged: bool| {
                 if let Some(ticket) = recognise(key, sent, frame) {
                     on_report(ticket, if acknowledged { Fate::Arrived } else { Fate::Lost });
@@ -128,6 +148,23 @@ impl Reporter {
             while inbox.fill(fd.as_fd(), &mut take).is_ok_and(|got| got == error_queue::BATCH) {}
         }
     }
+}
+
+impl Way {
+    fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
+        let (first, second) = match self {
+            Way::Routed { v4, v6, .. } => (v4, v6.as_ref()),
+            Way::Bridged(fd) => (fd, None),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
+/// Has the kernel report of what this socket sends.
+fn reporting(fd: OwnedFd) -> io::Result<OwnedFd> {
+    error_queue::want_wifi_status(fd.as_fd())?;
+    socket::set_buffer(fd.as_fd(), Buffer::Receive, RECEIVE_BUFFER);
+    Ok(fd)
 }
 
 /// The ticket of the packet that is in this frame.

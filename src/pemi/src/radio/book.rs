@@ -103,16 +103,16 @@ impl Book {
         match *event {
             Event::Missed => self.asked.missed += 1,
             Event::Joined { interface, mac } if self.looks_at(interface) => {
-                let again = |(_, place): &&(IpAddr, Place)| {
-                    place.mac == mac && place.interface == interface
-                };
-                // Where it is has not changed, and yet all is new.
-                let moved = self.places.iter().filter(again).map(|(client, _)| News::Station {
-                    client: *client,
-                    at: time(now),
-                    change: Change::Moved,
-                });
-                self.news.extend(moved);
+                for client in self.directory.of(mac) {
+                    // Where it is has not changed, or nobody knew it to be anywhere, and yet all is
+                    // new. Of another place it comes from `settle` tells.
+                    let elsewhere = find(&self.places, client)
+                        .is_some_and(|it| (it.interface, it.mac) != (interface, mac));
+                    if !elsewhere {
+                        let change = Change::Moved;
+                        self.news.push(News::Station { client, at: time(now), change });
+                    }
+                }
                 self.stations.hear(now, event);
             }
             Event::Left { interface, .. } if self.looks_at(interface) => {

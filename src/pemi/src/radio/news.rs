@@ -42,7 +42,7 @@ pub struct RadioSample {
 /// What became of a client's station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It associated, or one of its addresses became known.
+    /// It is there since it associated, or one of its addresses became known.
     Joined,
     /// It left, or the access point did. Whether it comes back elsewhere is not known.
     Left,

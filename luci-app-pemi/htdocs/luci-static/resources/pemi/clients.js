@@ -92,6 +92,27 @@ function share(client) {
 		[ format.perMille(client.hour.lost_per_mille), ' ', curve(client) ]);
 }
 
+/* What becomes of its packets in the router, in a word and in a sentence. */
+function gate(client, helping) {
+	if (!helping)
+		return [ '-', '' ];
+
+	if (client.gate == 'closed')
+		return [ _('pass by'), _('The Wi-Fi loses nothing on the way to it: its packets pass without PEMI, and may be offloaded') ];
+
+	if (!client.helped.flows)
+		return [ _('watched'), _('Its packets come by PEMI until it is known that the Wi-Fi loses none of them') ];
+
+	switch (client.helped.knowledge) {
+	case 'reports':
+		return [ _('helped'), _('The Wi-Fi reports each packet that it lost, and that is sent again') ];
+	case 'counts':
+		return [ _('helped'), _('The Wi-Fi counts what it loses; which packet it was is inferred') ];
+	default:
+		return [ _('helped'), _('What is lost is inferred from replies') ];
+	}
+}
+
 function columns() {
 	return [
 		{ label: _('Client'), show: who },
@@ -104,6 +125,8 @@ function columns() {
 			show: function(c) { return c.hour ? format.percent(c.hour.retries_percent) : '-'; } },
 		{ label: _('Radio queue'), help: _('Packets that wait in the radio, and those that it has dropped because too many did'),
 			show: function(c) { return c.queue ? _('%s, dropped: %s').format(format.count(c.queue.packets), format.count(c.queue.drops)) : '-'; } },
+		{ label: _('Packets'), help: _('Whether they come by PEMI'),
+			show: function(c, helping) { return E('span', { 'class': 'pemi-gate', 'title': gate(c, helping)[1] }, [ gate(c, helping)[0] ]); } },
 		{ label: _('Connections, repaired, copies'), help: _('Connections helped now; losses repaired and copies sent so far'),
 			show: function(c) { return [ c.helped.flows, c.helped.repaired, c.helped.copies ].map(format.count).join(' / '); } },
 		{ label: _('In words'), show: function(c, helping) { return E('span', { 'class': 'pemi-words' }, [ sentence(c, helping) ]); } }

@@ -42,6 +42,7 @@ function columns() {
 		{ key: 'client', label: _('Client'), value: function(f) { return (f.name || f.from.address).toLowerCase(); }, show: client },
 		{ key: 'server', label: _('Server'), value: function(f) { return f.to.address; },
 			show: function(f) { return E('span', { 'style': 'word-break:break-all' }, [ f.server ]); } },
+		{ key: 'protocol', label: _('Protocol'), value: function(f) { return f.protocol || ''; }, show: function(f) { return f.protocol || '-'; } },
 		{ key: 'age', label: _('Age'), number: true, value: function(f) { return f.age_s; }, show: function(f) { return format.duration(f.age_s); } },
 		{ key: 'rate', label: _('Download rate'), number: true, value: function(f) { return f.rate == null ? -1 : f.rate; },
 			show: function(f) { return f.rate == null ? '…' : format.bits(f.rate); } },
@@ -89,7 +90,7 @@ return baseclass.extend({
 	create: function() {
 		const table = { columns: columns(), flows: [], seen: {}, down: true };
 
-		table.by = table.columns[3];
+		table.by = table.columns[4];
 		table.columns.forEach(function(column) {
 			column.button = E('a', {
 				'href': '#', 'role': 'button', 'style': 'color:inherit', 'title': _('Sort by this column'),

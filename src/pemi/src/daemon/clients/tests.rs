@@ -59,6 +59,7 @@ fn helped(hosts: &[u8]) -> Helped {
         inferred: 13,
         repaired: 13,
         resent: 15,
+        protocol: pemi_engine::Protocol::Quic,
         state: FlowState::Protected,
         knowledge: pemi_engine::Knowledge::Replies,
     };

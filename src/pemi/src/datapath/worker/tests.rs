@@ -341,6 +341,7 @@ fn the_largest_flows_are_found() {
         inferred: 0,
         repaired: 0,
         resent: 0,
+        protocol: pemi_engine::Protocol::Udp,
         state: FlowState::Unknown,
         knowledge: pemi_engine::Knowledge::Replies,
     };

@@ -94,6 +94,12 @@ fn stations_that_come_move_and_go() {
     book.hear(ms(30), &Event::Left { interface: 4, mac: MAC });
     book.hear(ms(31), &Event::Joined { interface: 4, mac: MAC });
     assert_eq!(changes(&mut book, 32), [(client(9), Change::Moved)]);
+    // The same, and each event is heard by itself.
+    book.hear(ms(33), &Event::Left { interface: 4, mac: MAC });
+    assert_eq!(changes(&mut book, 34), [(client(9), Change::Left)]);
+    book.hear(ms(35), &Event::Joined { interface: 4, mac: MAC });
+    let back = [(client(9), Change::Moved), (client(9), Change::Joined)];
+    assert_eq!(changes(&mut book, 36), back);
     // The address is another client's now.
     book.learn(Neighbour { address: client(9), mac: Mac([2, 0, 0, 0, 9, 9]) });
     assert_eq!(changes(&mut book, 40), [(client(9), Change::Left)]);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Packets with the time in them, for what a hop does to each: UDP echoes and a stream.
+//! Packets with the time in them, for what a hop does to each: UDP echoes and a stream; and when
+//! packets of others came to an interface.
 //!
 //! Both ends are on one machine, so the way there is measured and not half of the way and back.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -13,6 +16,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use lexopt::prelude::*;
+use linkem::frame::{VNET_BYTES, View, hash};
+use linkem::packet_io::{BATCH, Port, Received};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -20,7 +26,8 @@ const USAGE: &str = "\
 stream reflect --at IP:PORT                            sends everything back
 stream echo --at IP:PORT [--count N] [--interval-ms N] asks for that, one after the other
 stream receive --at IP:PORT --out FILE                 notes what comes until nothing comes
-stream send --at IP:PORT [--count N] [--rate PACKETS-PER-SECOND] [--bytes N] [--burst N]";
+stream send --at IP:PORT [--count N] [--rate PACKETS-PER-SECOND] [--bytes N] [--burst N]
+stream watch --at INTERFACE --port N --out FILE        notes what comes in there from this port";
 
 /// Sequence number and time, µs: what the ends need of a packet.
 const HEADER: usize = 16;
@@ -47,6 +54,7 @@ struct Options {
     rate: u64,
     bytes: usize,
     burst: u64,
+    port: u16,
 }
 
 fn run() -> Result<()> {
@@ -60,6 +68,7 @@ fn run() -> Result<()> {
         rate: 800,
         bytes: 1250,
         burst: 1,
+        port: 0,
     };
     while let Some(argument) = parser.next()? {
         match argument {
@@ -70,6 +79,7 @@ fn run() -> Result<()> {
             Long("rate") => options.rate = parser.value()?.parse()?,
             Long("bytes") => options.bytes = parser.value()?.parse()?,
             Long("burst") => options.burst = parser.value()?.parse()?,
+            Long("port") => options.port = parser.value()?.parse()?,
             other => return Err(other.unexpected()).context(USAGE),
         }
     }
@@ -81,6 +91,7 @@ fn run() -> Result<()> {
         "echo" => echo(&options),
         "receive" => receive(&options),
         "send" => send(&options),
+        "watch" => watch(&options),
         _ => bail!("{USAGE}"),
     }
 }
@@ -190,4 +201,25 @@ fn send(options: &Options) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Until it is killed, so what has come is written at once.
+fn watch(options: &Options) -> Result<()> {
+    let path = options.out.as_ref().context("watch needs --out")?;
+    let mut file = File::create(path)?;
+    writeln!(file, "us,hash")?;
+    let mut port = Port::open(&options.at)?;
+    println!("{}", json!({"listening": options.at}));
+    loop {
+        poll(&mut [PollFd::from_borrowed_fd(port.as_fd(), PollFlags::IN)], None)?;
+        let mut rows = String::new();
+        let mut take = |came: Received| {
+            let view = View::of(&came.bytes[VNET_BYTES..]);
+            if view.ports.0 == options.port {
+                let _ = writeln!(rows, "{},{:016x}", came.at / 1_000, hash(view.payload));
+            }
+        };
+        while port.receive(&mut take).is_ok_and(|count| count == BATCH) {}
+        file.write_all(rows.as_bytes())?;
+    }
 }
