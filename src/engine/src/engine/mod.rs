@@ -2,6 +2,7 @@
 //! The engine: tables of flows and clients around the rules for one flow.
 
 pub(crate) mod both;
+mod compare;
 mod mirror;
 mod other;
 mod reported;
@@ -92,6 +93,8 @@ pub struct Engine {
     /// [`Engines`](crate::Engines).
     mirrored: bool,
     upload: bool,
+    /// That of the packet in hand, by the caller's number.
+    network: u8,
 }
 
 impl Engine {
@@ -111,6 +114,7 @@ impl Engine {
             config,
             mirrored: false,
             upload: false,
+            network: 0,
         }
     }
 
@@ -404,6 +408,7 @@ impl Engine {
         }
         self.out.want_events(config.events);
         self.config = config;
+        self.stand_back(now);
         self.crowd_out(now, Standing::Passing, self.new_flows());
         self.crowd_out(now, Standing::Settled, self.config.max_flows.max(1));
     }
@@ -416,7 +421,7 @@ impl Engine {
             match flow.state(now) {
                 FlowState::Unknown => {}
                 FlowState::Bypassed => stats.flows_bypassed += 1,
-                FlowState::Handshake => stats.flows_active += 1,
+                FlowState::Handshake | FlowState::Alone => stats.flows_active += 1,
                 FlowState::Protected | FlowState::Watching => {
                     stats.flows_active += 1;
                     stats.flows_protected += 1;
@@ -460,38 +465,4 @@ impl Engine {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::time::SEC;
-    use crate::wire::packet::tests::{v4, v4_back};
-    use crate::wire::quic::V1;
-    use crate::wire::quic::tests::long;
-
-    /// The second in which a flow that never loses anything is let go.
-    fn let_go_at(release_after: Option<Nanos>) -> Option<i64> {
-        let mut engine = Engine::new(Config { release_after, ..Config::default() }, 1);
-        let initial = v4(&long(V1, 0, 1200));
-        let short = v4(&[0x40; 40]);
-        let data = v4_back(&[0x40; 200]);
-        (0..100).find(|second| {
-            let packet = if *second == 0 { &initial } else { &short };
-            let now = Time::ZERO + second * SEC;
-            let verdict = engine.on_packet(now, Direction::Up, packet, Handle(1));
-            while engine.next_action().is_some() {}
-            let bypassed = engine.stats(now).flows_bypassed == 1;
-            assert_eq!(verdict == Verdict::Bypass, bypassed);
-            if !bypassed {
-                engine.on_packet(now, Direction::Down, &data, Handle(2));
-                while engine.next_action().is_some() {}
-            }
-            bypassed
-        })
-    }
-
-    #[test]
-    fn a_clean_flow_is_let_go() {
-        assert_eq!(let_go_at(Some(30 * SEC)), Some(31));
-        assert_eq!(let_go_at(Some(5 * SEC)), Some(6));
-        assert_eq!(let_go_at(None), None);
-    }
-}
+mod tests;
