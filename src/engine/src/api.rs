@@ -272,11 +272,9 @@ pub struct Config {
     /// of them do with the other settings is told there.
     pub both_directions: bool,
     /// Share of the flows that are left alone, in percent, so that those that are helped can be
-    /// compared with them ([`Engine::outcomes`](crate::Engine::outcomes)). Chance decides when one begins.
+    /// compared with them ([`Engine::outcomes`](crate::Engine::outcomes)). Chance decides when one begins,
+    /// but none of the first `100 / control_percent - 1` is left alone.
     pub control_percent: u32,
-    /// Networks of which no flow is helped, a bit for each by the number that
-    /// [`Engine::from_network`](crate::Engine::from_network) was told.
-    pub standing_back: u8,
     /// Rules that are switched off.
     #[cfg(feature = "ablation")]
     pub without: crate::rules::Rules,
@@ -350,7 +348,6 @@ impl Default for Config {
             counts: false,
             both_directions: false,
             control_percent: 0,
-            standing_back: 0,
             #[cfg(feature = "ablation")]
             without: Default::default(),
             #[cfg(feature = "sweep")]

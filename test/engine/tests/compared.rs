@@ -56,6 +56,14 @@ fn chance_decides_about_so_many() {
 }
 
 #[test]
+fn the_first_ones_are_helped() {
+    for seed in 1..=20 {
+        let config = Config { control_percent: 5, ..Config::default() };
+        assert_eq!(alone(&begun(&config, 19, seed).1), 0);
+    }
+}
+
+#[test]
 fn another_seed_chooses_others() {
     let config = Config { control_percent: 50, ..Config::default() };
     let chosen = |seed| {
@@ -116,11 +124,11 @@ fn a_network_without_help_is_left_alone_and_tells_nothing() {
     let (mut engines, states) = begun(&config, 40, 1);
     assert!((5..=35).contains(&alone(&states)));
     let now = Time::ZERO + 2 * SEC;
-    engines.set_config(now, Config { standing_back: 1 << 2, ..config.clone() });
+    engines.stand_back(now, 1 << 2);
     assert_eq!(
         engines.flows(now).filter(|it| it.state == FlowState::Alone).count(),
         alone(&states)
     );
-    engines.set_config(now, Config { standing_back: 1, ..config });
+    engines.stand_back(now, 1);
     assert!(engines.flows(now).all(|flow| flow.state == FlowState::Alone));
 }

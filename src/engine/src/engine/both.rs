@@ -103,6 +103,14 @@ impl Engines {
         }
     }
 
+    /// See [`Engine::stand_back`].
+    pub fn stand_back(&mut self, now: Time, networks: u8) {
+        self.down.stand_back(now, networks);
+        if let Some(up) = &mut self.up {
+            up.stand_back(now, networks);
+        }
+    }
+
     /// See [`Engine::outcomes`]. The mirror would tell the same flows again.
     pub fn outcomes(&mut self, now: Time) -> Vec<Outcome> {
         self.down.outcomes(now)

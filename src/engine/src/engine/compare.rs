@@ -31,24 +31,32 @@ impl Engine {
     }
 
     /// To whom a new flow is compared.
-    pub(super) fn compared(&self, receiver: SocketAddr, sender: SocketAddr, tcp: bool) -> Compared {
+    pub(super) fn compared(
+        &mut self,
+        receiver: SocketAddr,
+        sender: SocketAddr,
+        tcp: bool,
+    ) -> Compared {
+        let percent = self.config.control_percent;
+        // Nothing could be learned yet from leaving one of so few alone.
+        let too_few = self.begun < 100u32.checked_div(percent).unwrap_or(0).saturating_sub(1);
+        self.begun = self.begun.saturating_add(1);
         // Both of two engines have to choose the same.
         let (receiver, sender) =
             if self.mirrored { (sender, receiver) } else { (receiver, sender) };
         let chance = self.flows.hash(&FlowKey { receiver, sender, tcp }) >> 32;
-        let control = chance % 100 < u64::from(self.config.control_percent);
+        let control = !too_few && chance % 100 < u64::from(percent);
         Compared::new(self.network, control, self.stands_back_from(self.network))
     }
 
     fn stands_back_from(&self, network: u8) -> bool {
-        self.config.standing_back & 1 << network != 0
+        self.standing_back & 1 << network != 0
     }
 
-    /// Flows of networks that are not to be helped any more are left alone.
-    pub(super) fn stand_back(&mut self, now: Time) {
-        if self.config.standing_back == 0 {
-            return;
-        }
+    /// Flows of these networks, a bit for each, are left alone from now on; those of others are
+    /// helped if they begin later.
+    pub fn stand_back(&mut self, now: Time, networks: u8) {
+        self.standing_back = networks;
         let theirs = self.flows.iter().filter(|(_, flow)| self.stands_back_from(flow.network()));
         let theirs: Vec<u32> = theirs.map(|(slot, _)| slot).collect();
         for slot in theirs {

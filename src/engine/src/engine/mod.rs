@@ -95,6 +95,10 @@ pub struct Engine {
     upload: bool,
     /// That of the packet in hand, by the caller's number.
     network: u8,
+    /// Flows that have begun.
+    begun: u32,
+    /// Networks of which no flow is helped, a bit for each.
+    standing_back: u8,
 }
 
 impl Engine {
@@ -115,6 +119,8 @@ impl Engine {
             mirrored: false,
             upload: false,
             network: 0,
+            begun: 0,
+            standing_back: 0,
         }
     }
 
@@ -214,7 +220,8 @@ impl Engine {
             }
             None => {
                 self.crowd_out(now, Standing::Passing, self.new_flows().saturating_sub(1));
-                self.flows.insert(key, self.new_flow(now, receiver, sender, tcp))
+                let flow = self.new_flow(now, receiver, sender, tcp);
+                self.flows.insert(key, flow)
             }
         };
         if self.flows.get_mut(slot).is_some_and(|flow| flow.heard(reply, bytes)) {
@@ -408,7 +415,6 @@ impl Engine {
         }
         self.out.want_events(config.events);
         self.config = config;
-        self.stand_back(now);
         self.crowd_out(now, Standing::Passing, self.new_flows());
         self.crowd_out(now, Standing::Settled, self.config.max_flows.max(1));
     }

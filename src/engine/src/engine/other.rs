@@ -12,7 +12,7 @@ use crate::wire::packet::Tcp;
 impl Engine {
     /// A new flow, whose first packet tells that it is not QUIC or may be.
     pub(super) fn new_flow(
-        &self,
+        &mut self,
         now: Time,
         receiver: SocketAddr,
         sender: SocketAddr,
