@@ -324,7 +324,7 @@ pub static TABLE: &[Entry] = &[
     main(
         "control_percent",
         Number(0..=50, |c| U32(&mut c.control_percent)),
-        "share of the flows left alone, to compare the others with",
+        "share of the flows left alone, for comparison",
     )
     .unit("%")
     .flag(),
