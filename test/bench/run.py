@@ -139,7 +139,10 @@ def router(binaries: Path, pemi: Path, rounds: int, seconds: float) -> dict:
         control = str(Path(folder) / "control")
         programs = {
             "accept_all": [str(binaries / "accept-all"), QUEUE],
-            "pemi": [str(pemi), "run", "--queue", QUEUE, "--port", "443", "--control", control],
+            "pemi": [
+                *(str(pemi), "run", "--queue", QUEUE, "--port", "443", "--control", control),
+                *("--control-percent", "0"),
+            ],
         }
 
         def through(name: str, flows: int, at_end) -> float:

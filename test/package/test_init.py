@@ -48,6 +48,27 @@ def test_switched_on(router):
     assert (router.root / "var/run/pemi").stat().st_uid == 5443
 
 
+def test_the_comparison_has_a_folder_of_its_own(router):
+    enable(router)
+    router.service("start")
+    assert router.config["benefit"] == "/var/lib/pemi/benefit"
+    assert (router.root / "var/lib/pemi").stat().st_uid == 5443
+    router.uci("set pemi.main.benefit=/etc/pemi/benefit")
+    router.service("restart")
+    assert router.config["benefit"] == "/etc/pemi/benefit"
+    assert (router.root / "etc/pemi").stat().st_uid == 5443
+
+
+@pytest.mark.parametrize("path", ["/etc/benefit", "/etc/x/../pemi/benefit", "/a b/pemi/x", "pemi/x"])
+def test_no_other_folder_is_given_away(router, path):
+    (router.root / "etc/pemi").mkdir()
+    before = [(router.root / name).stat().st_uid for name in ("etc", "etc/pemi")]
+    enable(router, f"set pemi.main.benefit='{path}'")
+    router.service("start")
+    assert [(router.root / name).stat().st_uid for name in ("etc", "etc/pemi")] == before
+    assert not (router.root / "a b").exists()
+
+
 def test_what_luci_starts_can_read_its_settings(router):
     """rpcd, which LuCI's buttons go through, has a umask that keeps others out."""
     enable(router)
@@ -73,7 +94,8 @@ def test_the_jail_has_what_it_needs_and_no_more(router):
     jail = instance["jail"]
     assert (jail["name"], jail["log"], jail["procfs"]) == ("pemi", True, True)
     mounts = jail["mount"]
-    assert {path for path, writable in mounts.items() if writable == "1"} == {"/var/run/pemi"}
+    writable = {path for path, writable in mounts.items() if writable == "1"}
+    assert writable == {"/var/run/pemi", "/var/lib/pemi"}
     for path in mounts:
         assert (router.root / path[1:]).exists(), path
     sets = json.loads(router.read(instance["capabilities"]))

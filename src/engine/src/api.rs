@@ -271,6 +271,10 @@ pub struct Config {
     /// repaired as well. Heeded by [`Engines`](crate::Engines) only; what the two
     /// of them do with the other settings is told there.
     pub both_directions: bool,
+    /// Share of the flows that are left alone, in percent, so that those that are helped can be
+    /// compared with them ([`Engine::outcomes`](crate::Engine::outcomes)). Chance decides when one begins,
+    /// but none of the first `100 / control_percent - 1` is left alone.
+    pub control_percent: u32,
     /// Rules that are switched off.
     #[cfg(feature = "ablation")]
     pub without: crate::rules::Rules,
@@ -343,6 +347,7 @@ impl Default for Config {
             reports_counted: false,
             counts: false,
             both_directions: false,
+            control_percent: 0,
             #[cfg(feature = "ablation")]
             without: Default::default(),
             #[cfg(feature = "sweep")]
@@ -402,6 +407,23 @@ impl Protocol {
     }
 }
 
+/// What came of the first download of a flow, be it helped or left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The client's network, by the caller's number.
+    pub network: u8,
+    /// Whether it was helped; else chance had it left alone.
+    pub helped: bool,
+    /// What tells of losses on the way to the client.
+    pub knowledge: Knowledge,
+    /// IP bytes towards the client.
+    pub bytes: u64,
+    /// How long that took, without the time in which nothing was asked for.
+    pub busy: Nanos,
+    /// How often it stood still for 200 ms.
+    pub stalls: u32,
+}
+
 /// What the engine makes of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowState {
@@ -413,6 +435,8 @@ pub enum FlowState {
     Protected,
     /// Watched only, for the moment: recent attempts did not repair anything.
     Watching,
+    /// Left alone, to be compared with those that are helped.
+    Alone,
     /// Not QUIC, or let go.
     Bypassed,
 }
@@ -425,6 +449,7 @@ impl FlowState {
             FlowState::Handshake => "handshake",
             FlowState::Protected => "protected",
             FlowState::Watching => "watching",
+            FlowState::Alone => "alone",
             FlowState::Bypassed => "bypassed",
         }
     }

@@ -47,7 +47,7 @@ mod wire;
 
 pub use api::{
     Action, Config, Count, Direction, Event, EventKind, Fate, FlowInfo, FlowState, Handle,
-    Knowledge, Protocol, Protocols, Radio, Station, Ticket, Verdict,
+    Knowledge, Outcome, Protocol, Protocols, Radio, Station, Ticket, Verdict,
 };
 pub use engine::Engine;
 pub use engine::both::Engines;

@@ -32,6 +32,7 @@ impl Config {
             conceal: self.conceal,
             release_after: (self.release_s > 0).then(|| i64::from(self.release_s) * SEC),
             events,
+            control_percent: self.control_percent,
             both_directions: self.direction == Repaired::Both,
             reports: self.reports(),
             protocols: match self.others() {

@@ -53,6 +53,7 @@ fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), Stri
         Question::Status => ("status", None),
         Question::Flows(limit) => ("flows", Some(("limit", limit))),
         Question::Clients(limit) => ("clients", Some(("limit", limit))),
+        Question::Benefit => ("benefit", None),
         Question::History(seconds) => ("history", Some(("seconds", seconds))),
     };
     let answer = ask::ask(sockets, method, argument)?;
@@ -61,6 +62,7 @@ fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), Stri
         Question::Status => print(&show::status(&answer)),
         Question::Flows(_) => print(&show::flows(&answer)),
         Question::Clients(_) => print(&show::clients(&answer)),
+        Question::Benefit => print(&show::benefit(&answer)),
         Question::History(_) => print(&show::history(&answer)),
     }
     Ok(())

@@ -5,6 +5,7 @@ pub mod checksum;
 pub mod clock;
 pub(crate) mod entropy;
 pub(crate) mod error_queue;
+pub(crate) mod file;
 pub mod poll;
 pub(crate) mod privileges;
 pub(crate) mod reply;

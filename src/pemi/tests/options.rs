@@ -14,8 +14,16 @@ use serde_json::Value;
 
 /// Options that LuCI does not offer. The init script sets the first four; the others are for
 /// those who edit the file.
-const NOT_IN_LUCI: [&str; 7] =
-    ["absent", "devices", "firewall", "ubus", "control", "resend_total_percent", "run_as_root"];
+const NOT_IN_LUCI: [&str; 8] = [
+    "absent",
+    "devices",
+    "firewall",
+    "ubus",
+    "control",
+    "benefit",
+    "resend_total_percent",
+    "run_as_root",
+];
 /// The one option whose shipped value is no default of the daemon's: the init script takes
 /// this network if neither a network nor a device is configured.
 const NETWORK: (&str, &str) = ("main.network", "lan");

@@ -207,6 +207,12 @@ impl Router {
         self.after(now, done);
     }
 
+    /// Networks are not to be helped.
+    pub fn stand_back(&mut self, now: Time, networks: u8, done: &mut Vec<Done>) {
+        self.engine.stand_back(now, networks);
+        self.after(now, done);
+    }
+
     /// Lets everything go, and checks that it went.
     pub fn release_all(&mut self, now: Time, done: &mut Vec<Done>) {
         self.engine.release_all(now);

@@ -67,6 +67,7 @@ enum Call {
     SetConfig(Config),
     ReleaseAll,
     Reset,
+    StandBack(u8),
     Look,
     Fetch(usize),
 }
@@ -152,6 +153,7 @@ fn config() -> impl Strategy<Value = Config> {
                     both_directions: both,
                     reports,
                     reports_counted: counts && events,
+                    control_percent: if counts { 30 } else { 0 },
                     counts,
                     ..Config::default()
                 }
@@ -191,6 +193,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => config().prop_map(Call::SetConfig),
         1 => Just(Call::ReleaseAll),
         1 => Just(Call::Reset),
+        1 => (0u8..3).prop_map(Call::StandBack),
         1 => Just(Call::Look),
         8 => prop_oneof![Just(usize::MAX), 0usize..4].prop_map(Call::Fetch),
     ]
@@ -269,8 +272,10 @@ fn play(config: Config, calls: Vec<(Clock, Call)>) {
             Call::SetConfig(config) => router.set_config(now, config, &mut done),
             Call::ReleaseAll => router.release_all(now, &mut done),
             Call::Reset => router.engine.reset(),
+            Call::StandBack(networks) => router.stand_back(now, networks, &mut done),
             Call::Look => {
                 router.stats(now);
+                router.engine.outcomes(now).iter().for_each(|it| assert!(it.busy > 0));
                 router.engine.flows(now).for_each(|flow| assert!(!flow.state.name().is_empty()));
             }
             Call::Fetch(limit) => router.drain(now, limit, &mut done),

@@ -68,6 +68,7 @@ fn config(flags: u8, more: u8) -> Config {
         },
         counts: flags & 32 != 0,
         reports_counted: more & 64 != 0 && flags & 8 != 0,
+        control_percent: if more & 192 == 192 { 50 } else { 0 },
         ..config
     }
 }

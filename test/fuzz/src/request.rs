@@ -40,7 +40,7 @@ fn line(line: &[u8]) {
 
 fn within_limits(request: Request) {
     match request {
-        Request::Status | Request::Reset => {}
+        Request::Status | Request::Benefit | Request::Reset => {}
         Request::Flows { limit } => assert!((1..=1000).contains(&limit)),
         Request::Clients { limit, skip } => assert!((1..=512).contains(&limit) && skip <= 512),
         Request::History { seconds, skip } => {

@@ -3,10 +3,11 @@
 //! wanted, its mirror image for what goes up beyond the router.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use crate::api::{
-    Action, Config, Direction, Fate, FlowInfo, Handle, Radio, Station, Ticket, Verdict,
+    Action, Config, Direction, Fate, FlowInfo, Handle, Outcome, Radio, Station, Ticket, Verdict,
 };
 use crate::engine::Engine;
 use crate::stats::Stats;
@@ -92,6 +93,27 @@ impl Engines {
             Verdict::Bypass if verdict != Verdict::Bypass => Verdict::Forward,
             verdict => verdict,
         }
+    }
+
+    /// See [`Engine::from_network`].
+    pub fn from_network(&mut self, network: u8) {
+        self.down.from_network(network);
+        if let Some(up) = &mut self.up {
+            up.from_network(network);
+        }
+    }
+
+    /// See [`Engine::stand_back`].
+    pub fn stand_back(&mut self, now: Time, networks: u8) {
+        self.down.stand_back(now, networks);
+        if let Some(up) = &mut self.up {
+            up.stand_back(now, networks);
+        }
+    }
+
+    /// See [`Engine::outcomes`]. The mirror would tell the same flows again.
+    pub fn outcomes(&mut self, now: Time) -> Vec<Outcome> {
+        self.down.outcomes(now)
     }
 
     /// See [`Engine::next_timeout`].

@@ -12,7 +12,7 @@ use crate::wire::packet::Tcp;
 impl Engine {
     /// A new flow, whose first packet tells that it is not QUIC or may be.
     pub(super) fn new_flow(
-        &self,
+        &mut self,
         now: Time,
         receiver: SocketAddr,
         sender: SocketAddr,
@@ -20,10 +20,11 @@ impl Engine {
     ) -> Flow {
         let tunables = self.config.tunables();
         let other = self.config.others().is_some_and(|quic| !quic.contains(&sender.port()));
-        match tcp || other {
+        let flow = match tcp || other {
             true => Flow::other(now, receiver, sender, tcp, tunables),
             false => Flow::new(now, receiver, sender, self.mirrored, tunables),
-        }
+        };
+        flow.compare(self.compared(receiver, sender, tcp))
     }
 
     pub(super) fn on_segment(

@@ -11,6 +11,7 @@ impl Flow {
         match self.phase {
             Phase::Unknown(_) => FlowState::Unknown,
             Phase::Bypassed => FlowState::Bypassed,
+            Phase::Quic | Phase::Other(_) if self.is_left_alone() => FlowState::Alone,
             Phase::Quic if !self.start.is_over() => FlowState::Handshake,
             Phase::Quic if !self.governor.armed(now) || self.governor.in_storm(now) => {
                 FlowState::Watching

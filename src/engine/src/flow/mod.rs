@@ -2,6 +2,7 @@
 //! One flow: puts the rules together. What a rule decides is in a module of its own; this
 //! folder asks the rules in order and does what they say.
 
+pub(crate) mod compared;
 pub(crate) mod context;
 mod info;
 mod mirror;
@@ -17,6 +18,7 @@ use alloc::boxed::Box;
 use core::net::SocketAddr;
 
 use crate::api::{Config, Direction, Event, EventKind, Handle, Protocol, Verdict};
+use crate::flow::compared::Compared;
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
@@ -103,6 +105,7 @@ pub(crate) struct Flow {
     budget: Budget,
     guard: Guard,
     tail: Tail,
+    compared: Compared,
     /// Only flows of the mirrored engine have it.
     uplink: Option<Box<Uplink>>,
 }
@@ -154,6 +157,7 @@ impl Flow {
             budget: Budget::new(HopState::New, tunables),
             guard: Guard::new(now, tunables),
             tail: Tail::new(),
+            compared: Compared::new(0, false, false),
             uplink: mirrored.then(|| Box::new(Uplink::new(now, tunables))),
         }
     }
@@ -207,6 +211,7 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         self.last_seen = cx.now;
+        self.compare_packet(cx, reply, is_own_data(payload.len()), packet.len());
         self.recognise(cx.config, reply, payload, seen);
         match self.phase {
             Phase::Unknown(_) => {
@@ -220,6 +225,9 @@ impl Flow {
             }
             Phase::Other(_) => return self.on_other(cx, reply, packet, None, handle),
             Phase::Quic => cx.stats.packets_quic += 1,
+        }
+        if self.is_left_alone() {
+            return self.pass(cx, reply, packet);
         }
         self.tell_start(cx);
         if self.uplink.is_some() {
@@ -283,6 +291,7 @@ impl Flow {
         self.tail = Tail::new();
         self.start = Start::over(cx.config.tunables());
         self.phase = Phase::Bypassed;
+        self.end_download(cx);
         self.end_event(cx);
     }
 
@@ -489,6 +498,7 @@ impl Flow {
     /// The flow leaves the table.
     pub fn end(&mut self, cx: &mut Context<'_>) {
         self.release_all(cx);
+        self.end_download(cx);
         self.end_event(cx);
     }
 }

@@ -76,6 +76,7 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         self.last_seen = cx.now;
+        self.compare_packet(cx, reply, !segment.pure, packet.len());
         if let Phase::Bypassed = self.phase {
             cx.stats.packets_other += 1;
             return Verdict::Bypass;
@@ -93,6 +94,9 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         cx.stats.packets_other += 1;
+        if self.is_left_alone() {
+            return self.pass(cx, reply, packet);
+        }
         if self.hop_slot.is_none() {
             self.note(cx.now, reply, packet);
             return Verdict::Forward;

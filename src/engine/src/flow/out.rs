@@ -2,14 +2,17 @@
 //! What the engine has decided and the caller has not fetched yet.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::net::IpAddr;
 
-use crate::api::{Event, Handle, Ticket};
+use crate::api::{Event, Handle, Outcome, Ticket};
 use crate::store::cache::Id;
 
 /// Actions for which there is room from the start (chosen: all that one flow holds, and the
 /// copies for its gaps, without growing).
 const ROOM: usize = 1024;
+/// Outcomes that wait to be fetched; those beyond are lost (chosen: somebody asks once a second).
+const OUTCOMES: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Queued {
@@ -27,11 +30,13 @@ pub(crate) enum Queued {
 pub(crate) struct Out {
     queue: VecDeque<Queued>,
     events: bool,
+    outcomes: Vec<Outcome>,
 }
 
 impl Out {
     pub fn new(events: bool) -> Out {
-        Out { queue: VecDeque::with_capacity(ROOM), events }
+        let outcomes = Vec::with_capacity(OUTCOMES);
+        Out { queue: VecDeque::with_capacity(ROOM), events, outcomes }
     }
 
     pub fn want_events(&mut self, events: bool) {
@@ -46,6 +51,16 @@ impl Out {
         if self.events {
             self.queue.push_back(Queued::Event(event()));
         }
+    }
+
+    pub fn outcome(&mut self, outcome: Outcome) {
+        if self.outcomes.len() < OUTCOMES {
+            self.outcomes.push(outcome);
+        }
+    }
+
+    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+        self.outcomes.drain(..).collect()
     }
 
     pub fn is_empty(&self) -> bool {

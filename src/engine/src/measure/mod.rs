@@ -11,4 +11,5 @@ pub(crate) mod hop;
 pub(crate) mod margin;
 pub(crate) mod reports;
 pub(crate) mod rtt;
+pub(crate) mod transfer;
 pub(crate) mod uplink;

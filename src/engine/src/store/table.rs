@@ -129,8 +129,13 @@ impl<K: Hash + Eq, V> Table<K, V> {
         }
     }
 
+    /// What nobody else can tell beforehand of a key.
+    pub fn hash(&self, key: &K) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
     pub fn find(&self, key: &K) -> Option<u32> {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.hash(key);
         self.index.find(hash, |slot| self.key(*slot) == Some(key)).copied()
     }
 

@@ -22,6 +22,7 @@ pemi repairs losses on the last hop of QUIC flows.
   pemi flows [--json] [--limit N]        the flows with the most traffic
   pemi clients [--json] [--limit N]      what the Wi-Fi loses on the way to each
                                          client, and what was done about it
+  pemi benefit [--json]                  how much faster downloads are with help
   pemi history [--json] [--seconds N]    the last seconds
   pemi check --config FILE [--json]      reads a configuration and explains it;
        [--uci FILE]                        names this file in what it says
@@ -44,7 +45,7 @@ Options of run; they win over the file:
                        CAP_NET_RAW and CAP_SYS_NICE
   --seccomp FILE       make no other system calls than this filter lets pass
 
-status, flows, clients and history ask through the control socket or, where that cannot
+status, flows, clients, benefit and history ask through the control socket or, where that cannot
 be connected, through ubus; --control PATH or --ubus PATH: through that one.
 ",
 ];
@@ -72,6 +73,8 @@ pub enum Question {
     Flows(u64),
     /// `pemi clients`
     Clients(u64),
+    /// `pemi benefit`
+    Benefit,
     /// `pemi history`
     History(u64),
 }
@@ -133,7 +136,7 @@ pub fn parse(
     };
     match name.as_str() {
         "run" => run(parser),
-        "status" | "flows" | "clients" | "history" => ask(&name, parser),
+        "status" | "flows" | "clients" | "benefit" | "history" => ask(&name, parser),
         "check" => check(parser),
         "options" => list_options(parser),
         "rules" => rules(parser),
@@ -183,6 +186,7 @@ fn ask(name: &str, mut parser: lexopt::Parser) -> Result<Command, lexopt::Error>
         "status" => Question::Status,
         "flows" => Question::Flows(20),
         "clients" => Question::Clients(512),
+        "benefit" => Question::Benefit,
         _ => Question::History(120),
     };
     let (mut control, mut ubus, mut json) = (None, None, false);
@@ -297,6 +301,8 @@ mod tests {
         );
         let options = check::Options { file: "f".into(), ..check::Options::default() };
         assert_eq!(parse(["check", "--config", "f"]).unwrap(), Command::Check(options));
+        let asked = Command::Ask(Question::Benefit, sockets(CONTROL, UBUS), false);
+        assert_eq!(parse(["benefit"]).unwrap(), asked);
         for (args, of) in [
             ("history --control /x", sockets("/x", "")),
             ("history --ubus /y", sockets("", "/y")),

@@ -163,6 +163,26 @@ pub fn flows(answer: &Value) -> String {
     table(&head, list(&answer["flows"]).iter().map(row).collect())
 }
 
+/// `pemi benefit`: a sentence for each network, and how many downloads stood still.
+pub fn benefit(answer: &Value) -> String {
+    let mut text = String::new();
+    for network in list(&answer["networks"]) {
+        let device = network["device"].as_str().filter(|device| !device.is_empty());
+        let _ =
+            writeln!(text, "{}: {}", device.unwrap_or("all networks"), word(&network["sentence"]));
+        let stalled = |side: &str| {
+            let (stalled, of) = (&network[side]["stalled"], &network[side]["downloads"]);
+            format!("{stalled} of {of}")
+        };
+        let (helped, alone) = (stalled("helped"), stalled("alone"));
+        let _ = writeln!(
+            text,
+            "  stood still for 200 ms or more: {helped} downloads with help, {alone} without"
+        );
+    }
+    text
+}
+
 /// `pemi history`
 pub fn history(answer: &Value) -> String {
     let names = ["t", "down_bps", "up_bps", "inferred", "repaired", "held", "flows"];
@@ -281,6 +301,16 @@ mod tests {
         assert_eq!(gate(&client("open", 1), true), "helped");
         assert_eq!(gate(&client("open", 0), true), "watched");
         assert_eq!(gate(&client("open", 0), false), "-", "a loss meter");
+    }
+
+    #[test]
+    fn a_sentence_for_each_network() {
+        let side = |stalled: u64| json!({"downloads": 12, "stalled": stalled});
+        let one = |device: &str| json!({"device": device, "sentence": "Words.", "helped": side(1), "alone": side(7)});
+        let text = benefit(&json!({"networks": [one("br-lan"), one("")]}));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[2]), ("br-lan: Words.", "all networks: Words."));
+        assert!(lines[1].ends_with("1 of 12 downloads with help, 7 of 12 without"));
     }
 
     #[test]

@@ -155,6 +155,10 @@ pub struct Config {
     pub conceal: bool,
     /// Seconds without a repair after which a flow is let go; 0: never.
     pub release_s: u32,
+    /// Share of the flows that are left alone for comparison.
+    pub control_percent: u32,
+    /// Where the comparison is kept over restarts; none: nowhere.
+    pub benefit: Option<PathBuf>,
     /// Number of the first queue.
     pub queue: u16,
     /// How many queues, one thread each.
@@ -211,6 +215,8 @@ impl Default for Config {
             resend_total_percent: 50,
             conceal: true,
             release_s: 30,
+            control_percent: 5,
+            benefit: None,
             queue: 5443,
             queues: 1,
             mark: 0x2000_0000,
@@ -314,6 +320,20 @@ pub static TABLE: &[Entry] = &[
         "let a flow go after so long without a repair; 0: never",
     )
     .unit("s")
+    .flag(),
+    main(
+        "control_percent",
+        Number(0..=50, |c| U32(&mut c.control_percent)),
+        "share of the flows left alone, for comparison",
+    )
+    .unit("%")
+    .flag(),
+    main(
+        "benefit",
+        PathOrNone(|c| &mut c.benefit),
+        "file in which that comparison is kept over restarts",
+    )
+    .restart()
     .flag(),
     main("queue", Number(0..=65_535, |c| U16(&mut c.queue)), "number of the first packet queue")
         .restart()

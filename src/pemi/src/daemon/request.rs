@@ -35,6 +35,8 @@ pub enum Request {
         /// Without so many first ones.
         skip: usize,
     },
+    /// Whether help helps.
+    Benefit,
     /// The last seconds.
     History {
         /// So many.
@@ -73,6 +75,7 @@ impl Request {
                 limit: number("limit", CLIENTS, MAX_CLIENTS)?,
                 skip: between("skip", 0, 0, MAX_CLIENTS)?,
             }),
+            "benefit" => Ok(Request::Benefit),
             "history" => Ok(Request::History {
                 seconds: number("seconds", 120, history::SAMPLES as u64)?,
                 skip: between("skip", 0, 0, history::SAMPLES as u64)?,
@@ -109,6 +112,7 @@ mod tests {
             ("history", json!({"skip": 600}), Request::History { seconds: 120, skip: 600 }),
             ("clients", json!({}), Request::Clients { limit: 20, skip: 0 }),
             ("clients", json!({"skip": 6, "limit": 3}), Request::Clients { limit: 3, skip: 6 }),
+            ("benefit", json!({}), Request::Benefit),
             ("reset", json!({}), Request::Reset),
             ("log", json!({"level": "warn"}), Request::Log { level: LevelFilter::Warn }),
         ] {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::config::flags::RunOptions;
 use crate::config::{self, Config, Mode};
+use crate::daemon::benefit::Benefit;
 use crate::daemon::clients;
 use crate::daemon::control::Control;
 use crate::daemon::gates::Gates;
@@ -38,6 +39,9 @@ const MINUTE: u64 = 60;
 /// Flows of a queue that are looked at for what was done for each client, those with the most
 /// traffic. All of them would be a quarter of a megabyte a second, in a thread that has no time.
 const LOOKED_AT: usize = 128;
+/// Seconds from one look at what came of downloads to the next (chosen: a download is over after
+/// three without a packet, and then nothing comes that would show it).
+const COMPARED: u64 = 5;
 
 /// By which others talk to the daemon.
 pub(crate) struct Doors {
@@ -57,6 +61,7 @@ pub(crate) struct Daemon {
     radio: Radio,
     helped: Helped,
     gates: Gates,
+    pub benefit: Benefit,
     /// Flows were looked at since the last second.
     looked: bool,
     history: History,
@@ -70,6 +75,8 @@ pub(crate) struct Daemon {
     seconds: u64,
     /// Packets seen by then.
     packets: u64,
+    /// And at the last two looks at downloads: those that are over show a while after the last packet.
+    compared: [u64; 2],
 }
 
 /// How serving ends in good order.
@@ -94,6 +101,8 @@ impl Daemon {
         sidekick.configure(&config);
         radio.configure(&config);
         let mode = config.mode;
+        let compares = config.control_percent > 0;
+        let benefit = Benefit::new(&config.device, compares, config.benefit.as_ref());
         Daemon {
             options,
             config,
@@ -104,6 +113,7 @@ impl Daemon {
             radio,
             helped: Helped::default(),
             gates: Gates::new(mode),
+            benefit,
             looked: false,
             history: History::new(),
             started: Instant::now(),
@@ -112,6 +122,7 @@ impl Daemon {
             told: Stats::default(),
             seconds: 0,
             packets: 0,
+            compared: [0; 2],
         }
     }
 
@@ -183,6 +194,9 @@ impl Daemon {
             self.look_at_flows();
         }
         self.turn_gates(Some((silent, known)));
+        if self.seconds.is_multiple_of(COMPARED) {
+            self.compare();
+        }
         if self.seconds.is_multiple_of(MINUTE) && packets(&total) != packets(&self.told) {
             log::info!("totals {}", totals(&total));
             self.told = total;
@@ -209,6 +223,8 @@ impl Daemon {
                 }
                 self.sidekick.configure(&self.config);
                 self.radio.configure(&self.config);
+                let compares = self.config.control_percent > 0;
+                self.benefit.configure(&self.config.device, compares);
                 log::info!("configuration read again; flows kept");
             }
             Err(error) => {
@@ -219,6 +235,20 @@ impl Daemon {
             }
         }
         ControlFlow::Continue(())
+    }
+
+    /// Takes what came of downloads, and has those networks stand back where help does harm.
+    fn compare(&mut self) {
+        let [before, last] = self.compared;
+        self.compared = [last, self.packets];
+        if before != self.packets {
+            let answers = self.workers.ask(Command::Outcomes);
+            let outcomes: Vec<_> = answers.into_iter().flatten().flatten().collect();
+            self.benefit.take(&outcomes);
+        }
+        if let Some(networks) = self.benefit.turn() {
+            self.workers.tell(|| Command::StandBack(networks));
+        }
     }
 
     /// Gives the workers the settings, and says which events are wanted.
@@ -249,6 +279,7 @@ impl Daemon {
                 flows.truncate(limit);
                 Ok(json!({"flows": status::flows(&flows)}))
             }
+            Request::Benefit => Ok(self.benefit.json()),
             Request::History { seconds, skip } => {
                 Ok(json!({"history": self.history.json(seconds, skip)}))
             }
@@ -256,6 +287,7 @@ impl Daemon {
                 self.workers.tell(|| Command::Reset);
                 self.sidekick.reset();
                 self.helped.reset();
+                self.benefit.reset();
                 self.counted = Instant::now();
                 self.history.reset();
                 Ok(json!({}))
@@ -321,6 +353,7 @@ impl Daemon {
             errors.push("firewall rules are not loaded; see the log of the start".into());
         }
         errors.extend(self.sidekick.error().map(str::to_string));
+        errors.extend(self.benefit.errors());
         let radio = self.radio.view();
         errors.extend(self.radio.error().map(str::to_string));
         errors.extend(clients::error(&radio));

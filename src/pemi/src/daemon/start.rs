@@ -93,6 +93,7 @@ fn announce(config: &Config) {
 /// Ends all of it, in the order that lets no packet be lost.
 pub(crate) fn close(mut daemon: Daemon, doors: Doors, writer: Writer) {
     daemon.stop_helpers();
+    daemon.benefit.close();
     let Daemon { workers, guard, firewall, .. } = daemon;
     let last = workers.snapshots();
     let dropped = unhelped(&last, &status::kernel(&last));

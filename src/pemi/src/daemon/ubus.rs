@@ -24,6 +24,7 @@ pub const METHODS: &Methods = &[
     ("status", &[]),
     ("flows", &[("limit", Kind::Int32)]),
     ("clients", &[("limit", Kind::Int32), ("skip", Kind::Int32)]),
+    ("benefit", &[]),
     ("history", &[("seconds", Kind::Int32), ("skip", Kind::Int32)]),
     ("reset", &[]),
     ("log", &[("level", Kind::String)]),

@@ -11,7 +11,7 @@ use crate::sys::socket;
 #[derive(Debug)]
 pub struct Classifier {
     names: Vec<CString>,
-    /// The indexes of those interfaces that exist.
+    /// Their indexes, in the same order; 0: there is no such interface now.
     indexes: Vec<u32>,
     resolved: Time,
     ports: Vec<u16>,
@@ -59,14 +59,21 @@ impl Classifier {
         }
     }
 
+    /// The number of the client's network, if its interface is one of ours.
+    pub fn network(&self, client: u32) -> Option<u8> {
+        let at = self.indexes.iter().position(|index| *index == client && client != 0)?;
+        u8::try_from(at).ok()
+    }
+
     fn knows(&self, index: u32) -> bool {
-        self.indexes.contains(&index)
+        index != 0 && self.indexes.contains(&index)
     }
 
     fn resolve(&mut self, now: Time) {
         self.resolved = now;
         self.indexes.clear();
-        self.indexes.extend(self.names.iter().filter_map(|name| socket::interface_index(name)));
+        self.indexes
+            .extend(self.names.iter().map(|name| socket::interface_index(name).unwrap_or(0)));
     }
 }
 
@@ -99,6 +106,16 @@ mod tests {
             classifier.direction(lo, lo, Some((443, 50000)), Time::ZERO),
             Some(Direction::Down)
         );
+    }
+
+    #[test]
+    fn networks_keep_their_numbers() {
+        let devices = ["absent0".into(), "lo".into()];
+        let mut classifier = Classifier::new(&devices, &[443], Time::ZERO);
+        let lo = socket::interface_index(c"lo").unwrap();
+        assert_eq!((classifier.network(lo), classifier.network(0)), (Some(1), None));
+        assert_eq!(classifier.network(lo + 7), None);
+        assert_eq!(classifier.direction(0, 0, None, Time::ZERO), None);
     }
 
     #[test]

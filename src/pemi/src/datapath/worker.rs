@@ -13,7 +13,9 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use log::LevelFilter;
 use pemi_engine::packet::{Parsed, Udp, parse};
-use pemi_engine::{Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Stats, Verdict};
+use pemi_engine::{
+    Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Outcome, Stats, Verdict,
+};
 
 use crate::config::{Config, Mode, Repaired};
 use crate::datapath::capture::{self, Capture, Interests, Seen};
@@ -42,6 +44,10 @@ pub enum Command {
     Snapshot(Reply<Snapshot>),
     /// Report the flows with the most downstream bytes, at most so many.
     Flows(usize, Reply<Vec<FlowInfo>>),
+    /// Report what came of downloads since the last time.
+    Outcomes(Reply<Vec<Outcome>>),
+    /// Leave the flows of these networks alone, a bit for each, by the order of the devices.
+    StandBack(u8),
     /// Counters back to zero.
     Reset,
     /// Release everything and end.
@@ -213,6 +219,11 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 }
                 Command::Snapshot(to) => to.send(self.snapshot()),
                 Command::Flows(limit, to) => to.send(largest(self.engine.flows(now), limit)),
+                Command::Outcomes(to) => to.send(self.engine.outcomes(now)),
+                Command::StandBack(networks) => {
+                    self.engine.stand_back(now, networks);
+                    self.act()?;
+                }
                 Command::Reset => {
                     self.engine.reset();
                     self.unseen = 0;
@@ -299,6 +310,8 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             }
             self.learn(seen, direction, to, &udp);
         }
+        let client = if direction == Direction::Down { to } else { from };
+        self.engine.from_network(self.classifier.network(client).unwrap_or(0));
         self.leaves_by = to;
         // Without a handle it is of a kind that the engine does not hold.
         let handle = seen.handle.unwrap_or(Handle(0));

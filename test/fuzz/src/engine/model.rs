@@ -260,6 +260,8 @@ impl Model {
         assert!(stats.packets_quic + stats.packets_other <= self.counted);
         assert!(stats.flows_protected <= stats.flows_active);
         assert!(stats.cache_bytes <= stats.cache_limit);
+        let outcomes = self.engine.outcomes(self.now);
+        assert!(outcomes.iter().all(|it| it.bytes >= 500_000 && it.busy > 0));
         let flows = self.engine.flows(self.now);
         let named = flows.map(|flow| assert!(!flow.state.name().is_empty())).count();
         assert!(named <= self.config.max_flows);

@@ -70,6 +70,8 @@ class Daemon(Running):
             *("--control", str(self._control)),
             *("--events", str(self._logs / "events.jsonl")),
             *("--log-level", "info"),
+            # What is measured is help.
+            *("--control-percent", "0"),
             *self._more(),
         ]
         self._starts += 1

@@ -105,6 +105,7 @@ const COMMON: Calls = calls![
     recvfrom = SYS_recvfrom,
     recvmmsg = SYS_recvmmsg,
     recvmsg = SYS_recvmsg,
+    renameat2 = SYS_renameat2,
     restart_syscall = SYS_restart_syscall,
     rt_sigaction = SYS_rt_sigaction,
     rt_sigpending = SYS_rt_sigpending,

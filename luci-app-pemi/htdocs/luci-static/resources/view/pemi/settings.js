@@ -104,6 +104,8 @@ function advanced(s) {
 		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
 	value(s, 'advanced', 'release_s', _('Let go after (s)'),
 		_('0 to 86400. A connection without a repair for so long passes without PEMI from then on, at full speed. 0: never.'), '30', options.range(0, 86400));
+	value(s, 'advanced', 'control_percent', _('Left alone for comparison (%)'),
+		_('0 to 50. So many connections, by chance, are not helped, so that PEMI can tell what its help is worth. 0: all are helped, and nobody can tell.'), '5', options.range(0, 50));
 	value(s, 'advanced', 'queues', _('Packet queues'),
 		_('1 to 8, each with a thread of its own. A change restarts the service.'), '1', options.range(1, 8));
 	value(s, 'advanced', 'queue', _('Number of the first queue'),

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Whether help helps: downloads of flows that are helped against those of flows that chance has
+//! left alone, for each network; and what follows where it does harm.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pemi_engine::Outcome;
+use serde_json::{Value, json};
+
+mod estimate;
+mod file;
+mod sample;
+mod words;
+
+use estimate::{CERTAIN, CONFIDENT, Estimate, ONE, Pair};
+use file::Kept;
+use sample::{KINDS, Sample, Samples};
+use words::{Known, sentence, verdict};
+
+/// Help stays off for so long where it did harm (chosen: neighbours, channels and people are
+/// others the next day).
+const BACK: Duration = Duration::from_secs(24 * 3600);
+/// Where it is certain that downloads are slower than this, in thousandths, help does harm (chosen:
+/// an estimate that is looked at after each download sees some difference at some time; a small one
+/// is not worth a day without help).
+const HARM: u32 = ONE - ONE / 20;
+/// Networks that the engine tells apart.
+const NETWORKS: usize = 8;
+
+/// What is known of one network.
+#[derive(Clone, Debug)]
+struct Network {
+    /// That of its device.
+    name: String,
+    /// By what tells of losses.
+    kinds: [Samples; KINDS.len()],
+    /// Help did harm, and is off until then.
+    back: Option<Instant>,
+}
+
+impl Network {
+    fn new(name: String) -> Network {
+        Network { name, kinds: Default::default(), back: None }
+    }
+
+    fn stand_back_for(&mut self, time: Duration) {
+        self.back = Some(Instant::now() + time.min(BACK)).filter(|_| !time.is_zero());
+    }
+
+    fn back_left(&self) -> Option<Duration> {
+        let left = self.back?.saturating_duration_since(Instant::now());
+        Some(left).filter(|left| !left.is_zero())
+    }
+
+    fn estimate(&self, deviations: u64) -> Option<Estimate> {
+        let rates: Vec<_> = self.kinds.iter().map(Samples::rates).collect();
+        let pairs: Vec<Pair<'_>> = rates.iter().map(|(a, b)| (&a[..], &b[..])).collect();
+        estimate::estimate(&pairs, deviations)
+    }
+
+    fn does_harm(&self) -> bool {
+        let between = self.estimate(CERTAIN).and_then(|it| it.between);
+        between.is_some_and(|(_, high)| high < HARM)
+    }
+
+    fn known(&self, compares: bool) -> Known {
+        let count = |of: fn(&Samples) -> usize| self.kinds.iter().map(of).sum();
+        Known {
+            estimate: self.estimate(CONFIDENT),
+            helped: count(|it| it.helped.len()),
+            alone: count(|it| it.alone.len()),
+            back_s: self.back_left().map(|left| left.as_secs()),
+            compares,
+        }
+    }
+
+    fn json(&self, compares: bool) -> Value {
+        let known = self.known(compares);
+        let stalled = |of: fn(&Samples) -> &std::collections::VecDeque<Sample>| {
+            let its = self.kinds.iter().flat_map(of);
+            its.filter(|sample| sample.stalls > 0).count()
+        };
+        let ratio = known.estimate.map(|it| f64::from(it.ratio) / f64::from(ONE));
+        let between = known.estimate.and_then(|it| it.between);
+        let between =
+            between.map(|(low, high)| [low, high].map(|it| f64::from(it) / f64::from(ONE)));
+        json!({
+            "device": self.name,
+            "verdict": verdict(&known),
+            "sentence": sentence(&known),
+            "ratio": ratio,
+            "interval": between.map(|it| it.to_vec()),
+            "helped": {"downloads": known.helped, "stalled": stalled(|it| &it.helped)},
+            "alone": {"downloads": known.alone, "stalled": stalled(|it| &it.alone)},
+            "back_s": known.back_s,
+        })
+    }
+}
+
+/// All networks, in the order of their devices.
+#[derive(Debug)]
+pub struct Benefit {
+    networks: Vec<Network>,
+    compares: bool,
+    kept: Option<Kept>,
+    /// Networks that stand back, a bit for each, as was last told.
+    told: Option<u8>,
+}
+
+impl Benefit {
+    /// For networks with these devices; what was known of them is in the file at `path`.
+    pub fn new(devices: &[String], compares: bool, path: Option<&PathBuf>) -> Benefit {
+        let (kept, found) = path.map(|path| Kept::open(path, unix())).unzip();
+        let mut benefit =
+            Benefit { networks: found.unwrap_or_default(), compares, kept, told: None };
+        benefit.configure(devices, compares);
+        benefit.told = Some(0);
+        benefit
+    }
+
+    /// There are other devices now. What was known of those that stay is kept.
+    pub fn configure(&mut self, devices: &[String], compares: bool) {
+        let mut known = std::mem::take(&mut self.networks);
+        // Without devices all clients are of one network.
+        let unnamed = [String::new()];
+        let devices = if devices.is_empty() { &unnamed[..] } else { devices };
+        for name in devices.iter().take(NETWORKS) {
+            let at = known.iter().position(|network| network.name == *name);
+            let network = at.map(|at| known.swap_remove(at));
+            self.networks.push(network.unwrap_or_else(|| Network::new(name.clone())));
+        }
+        self.compares = compares;
+        // Their numbers may be others.
+        self.told = None;
+        if !compares {
+            // Who wants no comparison wants no consequence of it.
+            self.networks.iter_mut().for_each(|network| network.back = None);
+        }
+    }
+
+    /// Takes what came of downloads.
+    pub fn take(&mut self, outcomes: &[Outcome]) {
+        let last = self.networks.len() - 1;
+        let place = |outcome: &Outcome| usize::from(outcome.network).min(last);
+        for outcome in outcomes {
+            let kind = KINDS.iter().position(|kind| *kind == outcome.knowledge).unwrap_or(0);
+            let network = &mut self.networks[place(outcome)];
+            network.kinds[kind].add(outcome.helped, Sample::new(outcome));
+        }
+        for (at, network) in self.networks.iter_mut().enumerate() {
+            let news = outcomes.iter().any(|outcome| place(outcome) == at);
+            if news && network.back.is_none() && network.does_harm() {
+                network.stand_back_for(BACK);
+                log::warn!("{}: {}", named(network), sentence(&network.known(true)));
+            }
+        }
+        if let (Some(kept), false) = (&mut self.kept, outcomes.is_empty()) {
+            kept.changed();
+        }
+    }
+
+    /// Once in a while: keeps what is known. Gives the networks that are to stand back, a bit for each,
+    /// if they are others than before.
+    pub fn turn(&mut self) -> Option<u8> {
+        for network in &mut self.networks {
+            if network.back.is_some() && network.back_left().is_none() {
+                log::info!("{}: help is tried again", named(network));
+                // What was yesterday is not to decide about today.
+                *network = Network::new(std::mem::take(&mut network.name));
+            }
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.keep(&self.networks, unix());
+        }
+        let back = self.networks.iter().enumerate().filter(|(_, network)| network.back.is_some());
+        let back = back.fold(0, |bits, (at, _)| bits | 1 << at);
+        (self.told.replace(back) != Some(back)).then_some(back)
+    }
+
+    /// What the user should know.
+    pub fn errors(&self) -> impl Iterator<Item = String> + '_ {
+        let back = self.networks.iter().filter(|network| network.back_left().is_some());
+        back.map(|network| format!("{}: {}", named(network), sentence(&network.known(true))))
+    }
+
+    /// The answer to `benefit`.
+    pub fn json(&self) -> Value {
+        let networks = self.networks.iter().map(|network| network.json(self.compares));
+        json!({"networks": networks.collect::<Vec<_>>()})
+    }
+
+    /// Forgets all that was compared.
+    pub fn reset(&mut self) {
+        for network in &mut self.networks {
+            *network = Network::new(std::mem::take(&mut network.name));
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.changed();
+        }
+    }
+
+    /// Keeps what is known, at the end.
+    pub fn close(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.close(&self.networks, unix());
+        }
+    }
+}
+
+fn named(network: &Network) -> &str {
+    if network.name.is_empty() { "all networks" } else { &network.name }
+}
+
+fn unix() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests;

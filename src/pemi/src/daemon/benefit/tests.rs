@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! When help stands back, and for whom.
+
+use pemi_engine::{Knowledge, MS};
+
+use super::*;
+
+/// A download of a megabyte in so many milliseconds.
+fn download(network: u8, helped: bool, ms: i64) -> Outcome {
+    let knowledge = Knowledge::Replies;
+    Outcome { network, helped, knowledge, bytes: 1_000_000, busy: ms * MS, stalls: 0 }
+}
+
+fn benefit() -> Benefit {
+    Benefit::new(&["br-lan".into(), "br-guest".into()], true, None)
+}
+
+/// Sixty downloads, one in four left alone, with so many milliseconds each.
+fn sixty(network: u8, helped_ms: i64, alone_ms: i64) -> Vec<Outcome> {
+    let one = |n: i64| match n % 4 {
+        0 => download(network, false, alone_ms + n % 7 * 10),
+        _ => download(network, true, helped_ms + n % 5 * 10),
+    };
+    (0..60).map(one).collect()
+}
+
+#[test]
+fn help_that_helps_goes_on_and_is_told() {
+    let mut benefit = benefit();
+    benefit.take(&sixty(0, 1000, 1800));
+    assert_eq!(benefit.turn(), None);
+    let answer = benefit.json();
+    let [lan, guest] = &answer["networks"].as_array().unwrap()[..] else { panic!("{answer}") };
+    assert_eq!((&lan["device"], &lan["verdict"]), (&json!("br-lan"), &json!("helps")));
+    assert_eq!((&guest["device"], &guest["verdict"]), (&json!("br-guest"), &json!("unknown")));
+    assert_eq!(lan["helped"]["downloads"], 45);
+    let (low, high) = (lan["interval"][0].as_f64().unwrap(), lan["interval"][1].as_f64().unwrap());
+    assert!(low < 1.8 && 1.8 < high && high - low < 0.1, "{low} {high}");
+    assert_eq!(benefit.errors().count(), 0);
+}
+
+#[test]
+fn where_it_harms_it_stands_back_and_says_so() {
+    let mut benefit = benefit();
+    benefit.take(&sixty(0, 1000, 1000));
+    benefit.take(&sixty(1, 1500, 1000));
+    assert_eq!(benefit.turn(), Some(0b10));
+    assert_eq!(benefit.turn(), None, "that is known");
+    let errors: Vec<String> = benefit.errors().collect();
+    let [error] = &errors[..] else { panic!("{errors:?}") };
+    assert!(error.starts_with("br-guest: Help is off: with it downloads were 0.6"), "{error}");
+    assert_eq!(benefit.json()["networks"][1]["verdict"], "stands back");
+}
+
+#[test]
+fn it_stands_back_before_sixty_downloads_are_over() {
+    let mut benefit = benefit();
+    let after = sixty(0, 1500, 1000).iter().position(|outcome| {
+        benefit.take(std::slice::from_ref(outcome));
+        benefit.turn().is_some()
+    });
+    assert!(after.is_some_and(|after| after < 40), "{after:?}");
+}
+
+#[test]
+fn what_differs_a_little_is_no_harm() {
+    let mut benefit = benefit();
+    for _ in 0..10 {
+        benefit.take(&sixty(0, 1030, 1000));
+    }
+    assert_eq!(benefit.turn(), None);
+}
+
+#[test]
+fn the_next_day_it_begins_anew() {
+    let mut benefit = benefit();
+    benefit.take(&sixty(1, 1500, 1000));
+    assert_eq!(benefit.turn(), Some(0b10));
+    benefit.networks[1].back = Some(Instant::now());
+    assert_eq!(benefit.turn(), Some(0));
+    assert_eq!(benefit.json()["networks"][1]["helped"]["downloads"], 0);
+}
+
+#[test]
+fn other_devices_take_along_what_is_known_of_them() {
+    let mut benefit = benefit();
+    benefit.take(&sixty(1, 1000, 1800));
+    benefit.configure(&["br-guest".into()], false);
+    assert_eq!(benefit.json()["networks"].as_array().unwrap().len(), 1);
+    assert_eq!(benefit.json()["networks"][0]["verdict"], "helps");
+    assert_eq!(benefit.turn(), Some(0), "numbers may be others");
+    benefit.configure(&[], false);
+    let answer = benefit.json();
+    assert!(answer["networks"][0]["sentence"].as_str().unwrap().contains("control_percent"));
+    benefit.take(&[download(7, true, 1)]);
+    assert_eq!(benefit.json()["networks"][0]["helped"]["downloads"], 1);
+}

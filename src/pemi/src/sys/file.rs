@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A file that is there as a whole or not at all.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Puts a file with this text into the place of the one at `path`. If that fails the old one stays.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let new = Path::new(&name);
+    let replaced = fs::write(new, text).and_then(|()| rename(new, path));
+    if replaced.is_err() {
+        // It may be half a file on a full disk.
+        let _ = fs::remove_file(new);
+    }
+    replaced
+}
+
+/// The one call for it that every processor has; the standard library's depends on the processor,
+/// and the filter of system calls would need all of them.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let from = CString::new(from.as_os_str().as_bytes())?;
+    let to = CString::new(to.as_os_str().as_bytes())?;
+    let (here, flags) = (libc::AT_FDCWD, 0);
+    // SAFETY: both strings end with a zero and live until the call is over.
+    let done = unsafe {
+        libc::syscall(libc::SYS_renameat2, here, from.as_ptr(), here, to.as_ptr(), flags)
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_old_one_stays_if_there_is_no_room_for_the_new_one() {
+        let folder = std::env::temp_dir().join(format!("pemi-replace-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("kept");
+        replace(&path, "one").unwrap();
+        replace(&path, "two").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        // What is in the way of the new one is as bad as a full disk.
+        fs::create_dir(folder.join("kept.new")).unwrap();
+        assert!(replace(&path, "three").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
