@@ -50,12 +50,13 @@ fn look(files: &[&str]) -> Result<Vec<String>> {
     files.iter().map(first).collect()
 }
 
-fn server(address: SocketAddr, flows: usize, seconds: f64, files: &[&str]) -> Result<()> {
-    let socket = datagrams::socket(address)?;
-    let window = (WINDOW / flows).clamp(2, 64);
-    let (mut inbox, mut outbox) = (Batch::default(), Batch::default());
+/// The peers by their addresses, once as many flows as that are open.
+fn opened(
+    socket: &UdpSocket,
+    inbox: &mut Batch,
+    flows: usize,
+) -> Result<(Vec<Peer>, HashMap<SocketAddrV4, usize>)> {
     let hello = long(V1, Long::Handshake, 900);
-    let data = short(7, 1, DOWN);
     let mut peers: Vec<Peer> = Vec::new();
     let mut known: HashMap<SocketAddrV4, usize> = HashMap::new();
     let give_up = Instant::now() + Duration::from_secs(10);
@@ -75,6 +76,15 @@ fn server(address: SocketAddr, flows: usize, seconds: f64, files: &[&str]) -> Re
             }
         }
     }
+    Ok((peers, known))
+}
+
+fn server(address: SocketAddr, flows: usize, seconds: f64, files: &[&str]) -> Result<()> {
+    let socket = datagrams::socket(address)?;
+    let window = (WINDOW / flows).clamp(2, 64);
+    let (mut inbox, mut outbox) = (Batch::default(), Batch::default());
+    let data = short(7, 1, DOWN);
+    let (mut peers, known) = opened(&socket, &mut inbox, flows)?;
     let (mut begin, counted) = (Instant::now() + WARM_UP, Duration::from_secs_f64(seconds));
     let mut before = None;
     let mut polled = [libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
