@@ -32,7 +32,7 @@ PORTABLE := package/portable
 .PHONY: help setup setup-all build build-core clean \
 	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
-	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench \
+	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
 
 ##@ Build
@@ -201,6 +201,10 @@ sim-ablation: setup ## what each rule of the engine is worth, as a table (SEEDS=
 bench: ## speed of engine, quACK and a whole router, as JSON (as root)
 	@$(MAKE) --silent build-core >&2
 	@$(PYTHON) test/bench/run.py
+
+bench-mips: ## instructions that a packet takes through a router, counted in a guest (MACHINE=x86_64, CHECK=1)
+	@test/qemu/setup.sh >&2
+	@$(PYTHON) test/bench/counted.py $(if $(CHECK),--check --rounds 2) $(or $(MACHINE),mipsel)
 
 ##@ Package
 

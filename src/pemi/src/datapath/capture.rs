@@ -17,6 +17,7 @@ use pemi_engine::{Handle, Nanos, Time};
 use crate::datapath::bridge::Header;
 use crate::sys::poll::Interest;
 
+mod gathering;
 pub(crate) mod queue;
 
 /// What one wait is for: a worker's waker, its two sockets for echo replies and two for reports,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The yardstick: takes packets from an NFQUEUE by the batch, as the daemon
-//! does, and accepts every one without looking. `accept-all QUEUE`; ends with
-//! SIGTERM.
+//! does, and accepts every one without looking. `accept-all QUEUE [BYTES]`: the kernel
+//! hands over so many bytes of each, all if it is not told. Ends with SIGTERM.
 #![allow(unsafe_code)]
 
 use std::io::{Error, Result};
@@ -10,6 +10,8 @@ use std::io::{Error, Result};
 const BATCH: usize = 16;
 const SLOT: usize = 65536 + 4096;
 const QUEUE_LEN: u32 = 4096;
+/// Bytes of a packet: more than the largest has.
+const WHOLE: u32 = 0xffff;
 const PACKET_MESSAGE: u16 = (libc::NFNL_SUBSYS_QUEUE << 8) as u16 | libc::NFQNL_MSG_PACKET as u16;
 
 fn check(result: isize) -> Result<usize> {
@@ -35,7 +37,7 @@ fn message(out: &mut Vec<u8>, kind: i32, queue: u16, attributes: &[(i32, &[u8])]
     out[start..start + 4].copy_from_slice(&len.to_ne_bytes());
 }
 
-fn open(queue: u16) -> Result<i32> {
+fn open(queue: u16, copied: u32) -> Result<i32> {
     // SAFETY: no pointers but those to live values of the lengths given.
     let socket = unsafe {
         let socket = libc::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER);
@@ -51,10 +53,11 @@ fn open(queue: u16) -> Result<i32> {
         socket
     };
     let fail_open = (libc::NFQA_CFG_F_FAIL_OPEN as u32).to_be_bytes();
+    let [a, b, c, d] = copied.to_be_bytes();
     let mut bind = Vec::new();
     let attributes: [(i32, &[u8]); 5] = [
         (libc::NFQA_CFG_CMD, &[libc::NFQNL_CFG_CMD_BIND as u8, 0, 0, 0]),
-        (libc::NFQA_CFG_PARAMS, &[0, 0, 0xff, 0xff, libc::NFQNL_COPY_PACKET as u8]),
+        (libc::NFQA_CFG_PARAMS, &[a, b, c, d, libc::NFQNL_COPY_PACKET as u8]),
         (libc::NFQA_CFG_QUEUE_MAXLEN, &QUEUE_LEN.to_be_bytes()),
         (libc::NFQA_CFG_MASK, &fail_open),
         (libc::NFQA_CFG_FLAGS, &fail_open),
@@ -85,8 +88,9 @@ fn ids(datagram: &[u8], mut each: impl FnMut([u8; 4])) {
 
 fn main() -> Result<()> {
     let queue = std::env::args().nth(1).and_then(|n| n.parse().ok());
-    let queue: u16 = queue.ok_or_else(|| Error::other("accept-all QUEUE"))?;
-    let socket = open(queue)?;
+    let queue: u16 = queue.ok_or_else(|| Error::other("accept-all QUEUE [BYTES]"))?;
+    let copied = std::env::args().nth(2).and_then(|n| n.parse().ok());
+    let socket = open(queue, copied.unwrap_or(WHOLE))?;
     let mut buffer = vec![0u8; BATCH * SLOT];
     let mut verdicts = Vec::new();
     eprintln!("ready");

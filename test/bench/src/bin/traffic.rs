@@ -4,11 +4,13 @@
 //! the client's replies come, so nothing overflows and what arrives in a
 //! second is what the router can do.
 //!
-//! `traffic server ADDRESS:PORT FLOWS SECONDS` prints the packets that were
-//! answered in the last SECONDS, per second; `traffic client SERVER FLOWS
-//! SECONDS` opens the flows and answers every second packet.
+//! `traffic server ADDRESS:PORT FLOWS SECONDS [FILE...]` prints the packets that were
+//! answered in the last SECONDS, per second, and the first line of each file as it was when
+//! these began and when they ended; `traffic client SERVER FLOWS SECONDS` opens the flows and
+//! answers every second packet.
 
 use std::collections::HashMap;
+use std::fs;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -39,12 +41,22 @@ struct Peer {
     opening: u64,
 }
 
-fn server(address: SocketAddr, flows: usize, seconds: f64) -> Result<()> {
-    let socket = datagrams::socket(address)?;
-    let window = (WINDOW / flows).clamp(2, 64);
-    let (mut inbox, mut outbox) = (Batch::default(), Batch::default());
+/// The first line of each file.
+fn look(files: &[&str]) -> Result<Vec<String>> {
+    let first = |file: &&str| {
+        let text = fs::read_to_string(file).with_context(|| file.to_string())?;
+        Ok(text.lines().next().unwrap_or_default().to_string())
+    };
+    files.iter().map(first).collect()
+}
+
+/// The peers by their addresses, once as many flows as that are open.
+fn opened(
+    socket: &UdpSocket,
+    inbox: &mut Batch,
+    flows: usize,
+) -> Result<(Vec<Peer>, HashMap<SocketAddrV4, usize>)> {
     let hello = long(V1, Long::Handshake, 900);
-    let data = short(7, 1, DOWN);
     let mut peers: Vec<Peer> = Vec::new();
     let mut known: HashMap<SocketAddrV4, usize> = HashMap::new();
     let give_up = Instant::now() + Duration::from_secs(10);
@@ -64,16 +76,30 @@ fn server(address: SocketAddr, flows: usize, seconds: f64) -> Result<()> {
             }
         }
     }
-    let begin = Instant::now() + WARM_UP;
-    let end = begin + Duration::from_secs_f64(seconds);
+    Ok((peers, known))
+}
+
+fn server(address: SocketAddr, flows: usize, seconds: f64, files: &[&str]) -> Result<()> {
+    let socket = datagrams::socket(address)?;
+    let window = (WINDOW / flows).clamp(2, 64);
+    let (mut inbox, mut outbox) = (Batch::default(), Batch::default());
+    let data = short(7, 1, DOWN);
+    let (mut peers, known) = opened(&socket, &mut inbox, flows)?;
+    let (mut begin, counted) = (Instant::now() + WARM_UP, Duration::from_secs_f64(seconds));
+    let mut before = None;
     let mut polled = [libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
     let (mut answered, mut moved) = (0usize, Instant::now());
     for n in 0..BATCH {
         outbox.buffer(n)[..DOWN].copy_from_slice(&data);
     }
     loop {
-        let now = Instant::now();
-        if now >= end {
+        let mut now = Instant::now();
+        if before.is_none() && now >= begin {
+            before = Some(look(files)?);
+            // What looking takes does not count.
+            (begin, now) = (Instant::now(), Instant::now());
+        }
+        if now >= begin + counted {
             break;
         }
         let got = inbox.receive(socket.as_raw_fd())?;
@@ -93,7 +119,11 @@ fn server(address: SocketAddr, flows: usize, seconds: f64) -> Result<()> {
             datagrams::wait(&mut polled, 1)?;
         }
     }
+    let after = look(files)?;
     println!("{:.0}", answered as f64 / seconds);
+    for (before, after) in before.iter().flatten().zip(after) {
+        println!("{before}\n{after}");
+    }
     Ok(())
 }
 
@@ -172,8 +202,8 @@ fn client(server: SocketAddrV4, flows: usize, seconds: f64) -> Result<()> {
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["server", address, flows, seconds] => {
-            server(address.parse()?, flows.parse()?, seconds.parse()?)
+        ["server", address, flows, seconds, ref files @ ..] => {
+            server(address.parse()?, flows.parse()?, seconds.parse()?, files)
         }
         ["client", address, flows, seconds] => {
             client(address.parse()?, flows.parse()?, seconds.parse()?)

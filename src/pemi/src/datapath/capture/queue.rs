@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use pemi_engine::{Handle, Nanos, Time};
 
+use super::gathering::Gathering;
 use super::{Capture, Counters, Interests, Seen};
 use crate::config::Config;
 use crate::datapath::error::Error;
@@ -44,10 +45,13 @@ pub(crate) struct Nfqueue {
     next: usize,
     /// Where the packet that was taken last is in it.
     packet: Range<usize>,
+    gathering: Gathering,
     verdicts: Verdicts,
     /// Packets taken from the queue since the start. The number wraps around, as does that
     /// of the verdicts.
     taken: u32,
+    /// The same when the last turn began.
+    before: u32,
     numbering: Numbering,
     verdict_errors: u32,
 }
@@ -90,8 +94,10 @@ impl Nfqueue {
             datagram: 0,
             next: 0,
             packet: 0..0,
+            gathering: Gathering::default(),
             verdicts: Verdicts::new(),
             taken: 0,
+            before: 0,
             numbering: Numbering::default(),
             verdict_errors: 0,
         }
@@ -127,6 +133,17 @@ impl Capture for Nfqueue {
 
     fn wait(&mut self, others: &mut Interests, mut timeout: Option<Nanos>) -> io::Result<()> {
         let held = self.taken.wrapping_sub(self.verdicts.given());
+        let lately = self.taken.wrapping_sub(self.before);
+        self.before = self.taken;
+        // What is held waits for a packet that may be the next one.
+        if let Some(pause) = self.gathering.pause(self.now(), lately)
+            && held == 0
+        {
+            // Without the queue among them: who waits for it is woken by the first packet.
+            poll::wait(others, Some(timeout.map_or(pause, |timeout| timeout.min(pause))))?;
+            self.gathering.paused(self.now());
+            return Ok(());
+        }
         if held > 0 {
             // A worker that holds packets and does not move counts as hung for the guard.
             timeout = Some(timeout.map_or(guard::MOVE, |timeout| timeout.min(guard::MOVE)));
@@ -135,6 +152,8 @@ impl Capture for Nfqueue {
         self.beat.waits(held, self.numbering.last());
         poll::wait(others, timeout)?;
         self.beat.works();
+        let came = others.last().is_some_and(Interest::is_ready);
+        self.gathering.waited(self.now(), came);
         Ok(())
     }
 

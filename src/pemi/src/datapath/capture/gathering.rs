@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! When packets come densely they gather for a moment before they are read. Each wake-up costs
+//! a small router as much as forwarding a packet does, and a thread of real-time priority is
+//! woken by every single one.
+
+use pemi_engine::{MS, Nanos, Time};
+
+/// What a packet waits at most where the processor has time: little beside a hop's round trip.
+const SHORTEST: Nanos = MS / 5;
+/// What it waits at most where a batch takes as long as that itself.
+const LONGEST: Nanos = 8 * MS / 10;
+/// A pause lasts as long as that many turns like the last one. Forwarding takes longer than the
+/// queue's thread does; with fewer turns, others could hand over no more packets in a pause than
+/// the turn took in, so batches would not grow.
+const TURNS: Nanos = 4;
+/// How often in a row the next packet has to come at once: a few packets together, as an
+/// application sends them, are over before anything could gather.
+const DENSE: u32 = 4;
+/// Packets in a pause for which it was worth it.
+const WORTH: u32 = 2;
+
+/// Whether packets come densely, and how long to let them gather.
+#[derive(Debug, Default)]
+pub(super) struct Gathering {
+    /// How often in a row a packet came as soon as in a pause.
+    soon: u32,
+    /// The last wait was a pause, and nothing cut it short.
+    paused: bool,
+    /// When the last wait ended.
+    woken: Option<Time>,
+    /// The pause that would follow, or follows, the last turn, and when it begins.
+    pause: Nanos,
+    begin: Time,
+}
+
+impl Gathering {
+    /// How long to pause before the next packets, if at all, when the last turn took in `taken`.
+    pub fn pause(&mut self, now: Time, taken: u32) -> Option<Nanos> {
+        if self.paused && taken < WORTH {
+            self.soon = 0;
+        }
+        let turn = self.woken.map_or(0, |woken| now.since(woken));
+        self.begin = now;
+        self.pause = (TURNS * turn).clamp(SHORTEST, LONGEST);
+        self.paused = false;
+        (self.soon >= DENSE).then_some(self.pause)
+    }
+
+    /// A pause has ended.
+    pub fn paused(&mut self, now: Time) {
+        self.paused = now.since(self.begin) >= self.pause;
+        self.woken = Some(now);
+    }
+
+    /// A wait for packets has ended, with one or without.
+    pub fn waited(&mut self, now: Time, came: bool) {
+        let soon = came && now.since(self.begin) < self.pause;
+        self.soon = if soon { self.soon + 1 } else { 0 };
+        self.woken = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A turn that takes `turn` after each wait, and packets every `apart`.
+    struct Played {
+        gathering: Gathering,
+        now: Time,
+        taken: u32,
+    }
+
+    impl Played {
+        fn new() -> Played {
+            Played { gathering: Gathering::default(), now: Time::ZERO, taken: 0 }
+        }
+
+        /// One wait and one turn; gives how long the pause was.
+        fn step(&mut self, apart: Nanos, turn: Nanos) -> Option<Nanos> {
+            let pause = self.gathering.pause(self.now, self.taken);
+            if let Some(pause) = pause {
+                self.now = self.now + pause;
+                self.taken = (pause / apart) as u32;
+                self.gathering.paused(self.now);
+            } else {
+                self.now = self.now + apart;
+                self.taken = 1;
+                self.gathering.waited(self.now, true);
+            }
+            self.now = self.now + turn;
+            pause
+        }
+    }
+
+    #[test]
+    fn dense_packets_gather_and_sparse_ones_never() {
+        for (apart, dense) in [(MS / 20, true), (MS / 10, true), (MS / 4, false), (MS, false)] {
+            let mut played = Played::new();
+            let pauses = (0..100).filter(|_| played.step(apart, MS / 50).is_some()).count();
+            assert_eq!(pauses > 90, dense, "{apart}");
+            assert!(dense || pauses == 0, "{apart}");
+        }
+    }
+
+    #[test]
+    fn the_first_packets_of_a_burst_wait_for_nothing() {
+        let mut played = Played::new();
+        for _ in 0..DENSE {
+            assert_eq!(played.step(MS / 20, MS / 50), None);
+        }
+        assert_eq!(played.step(MS / 20, MS / 50), Some(SHORTEST));
+    }
+
+    #[test]
+    fn a_pause_is_bounded_and_grows_with_the_turn() {
+        for (turn, pause) in [(0, SHORTEST), (MS / 8, MS / 2), (50 * MS, LONGEST)] {
+            let mut played = Played::new();
+            for _ in 0..DENSE {
+                played.step(MS / 20, turn);
+            }
+            assert_eq!(played.step(MS / 20, turn), Some(pause), "{turn}");
+        }
+    }
+
+    #[test]
+    fn a_pause_that_was_cut_short_says_nothing() {
+        let mut played = Played::new();
+        while played.step(MS / 20, 0).is_none() {}
+        assert!(played.gathering.pause(played.now, WORTH).is_some());
+        played.gathering.paused(played.now + SHORTEST / 10);
+        assert!(played.gathering.pause(played.now, 0).is_some());
+    }
+
+    #[test]
+    fn a_pause_in_which_hardly_anything_came_is_the_last() {
+        let mut played = Played::new();
+        while played.step(MS / 20, 0).is_none() {}
+        played.taken = WORTH - 1;
+        assert_eq!(played.step(2 * MS, 0), None);
+        for _ in 0..10 {
+            assert_eq!(played.step(2 * MS, 0), None);
+        }
+    }
+}
