@@ -83,7 +83,7 @@ test-python: setup ## unit tests of the testbed's Python code
 
 test-sim: setup ## the rows of make sim that hold, with fewer seeds, three minutes
 	cargo build --release $(TESTBED) -p pemi-sim
-	$(SIM) bars --seeds 30 --check
+	$(SIM) bars --seeds 24 --check
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v

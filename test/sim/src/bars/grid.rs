@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, radio, reported, traced};
+use super::{Bar, Case, fast, radio, reported, traced};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -19,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         overflow(),
         bbr(),
         fast_wan(),
+        fast::cases(),
         bursts(),
         round_trips(),
         kinder(),
