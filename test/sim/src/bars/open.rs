@@ -51,12 +51,12 @@ const FIVE: &str = "with acknowledgements lost as well cubic gets 0.77 and 0.55 
 const LATE: &str = "a host that is 0.5 ms late keeps a short flow's replies waiting, 2.7 %, until its rhythm \
     is known";
 const FAST: &str = "a host that is 0.5 ms late is two packets late at 50 Mbit/s and four at 100, and one loss that \
-    is told in slow start decides: 0.66 and 0.48 of lossless at 50 with quinn and quic-go, 0.33 and 0.20 \
+    is told in slow start decides: 0.65 and 0.48 of lossless at 50 with quinn and quic-go, 0.29 and 0.22 \
     at 100";
-const PROMPT: &str = "one loss that is told in slow start decides: 0.92 and 0.79 at 50 Mbit/s with quinn and \
-    quic-go, 0.74 and 0.64 at 100, 0.36 at 2 %; at 300 a reply names the wrong packet, 0.09";
+const PROMPT: &str = "one loss that is told in slow start decides: 0.88 and 0.79 at 50 Mbit/s with quinn and \
+    quic-go, 0.67 and 0.57 at 100, 0.30 at 2 %; at 300 quic-go's replies name the wrong packet, 0.08";
 const EQUAL: &str = "a copy waits behind as many packets as a reply tells of, and nothing models when the hop takes \
-    it up: 0.78, 0.70 and 0.41 of lossless at 10, 20 and 50 Mbit/s";
+    it up: 0.78, 0.68 and 0.40 of lossless at 10, 20 and 50 Mbit/s";
 const LONG: &str = "a reply may belong to any of three packets, and one in a hundred is lost: 0.84";
 const WAY_UP: &str = "what the client itself sends and the hop loses nobody repairs, so its window is cut, its \
     frames wait, and its acknowledgements travel with them, whose size tells nothing: 8.8 s later, and \
