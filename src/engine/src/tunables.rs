@@ -152,7 +152,7 @@ tunables! {
     /// Packets that follow each other more closely than this are not named by a reply, but a window
     /// of them is. Measured, 12 seeds, 1 % both ways, 20 MB: at 50 Mbit/s prompt hosts with quic-go get
     /// 36 Mbit/s without a window and 28 with it; at 100 quinn on hosts that are
-    /// 0.5 ms late gets 17 (6 seeds) and 25.
+    /// 0.5 ms late gets 17 and 25.
     window_spacing: Nanos = 200 * US;
 
     // Rhythm: see `infer::rhythm`.
