@@ -58,12 +58,25 @@ pub enum Rule {
     Stall,
     /// Where replies keep no time no gap has a place ([`crate::measure::rtt`]).
     Blur,
+    /// Storms are told in packets and last for the sender's round trip, at any rate
+    /// ([`crate::repair::governor`]).
+    Packets,
+    /// No reply to a copy comes before the copy's round trip ([`crate::repair::gaps`]).
+    Soonest,
+    /// A reply that is no longer than usual before any copy can have been answered has shed
+    /// ranges, and no gap has closed ([`crate::infer::sizes`]).
+    Prune,
+    /// Only gaps whose first attempt should have been answered make a storm
+    /// ([`crate::repair::gaps`]).
+    InVain,
+    /// Where packets follow each other closely a reply names a window ([`crate::repair::gaps`]).
+    Window,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 24] = [
+    pub const ALL: [(Rule, &'static str); 29] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -88,6 +101,11 @@ impl Rule {
         (Rule::Proof, "proof"),
         (Rule::Stall, "stall"),
         (Rule::Blur, "blur"),
+        (Rule::Packets, "packets"),
+        (Rule::Soonest, "soonest"),
+        (Rule::Prune, "prune"),
+        (Rule::InVain, "in-vain"),
+        (Rule::Window, "window"),
     ];
 }
 

@@ -147,6 +147,14 @@ tunables! {
     /// millisecond.
     blurred_deviation: Nanos = 500 * US;
 
+    // Windows: see `repair::gaps`.
+
+    /// Packets that follow each other more closely than this are not named by a reply, but a window
+    /// of them is. Measured, 12 seeds, 1 % both ways, 20 MB: at 50 Mbit/s prompt hosts with quic-go get
+    /// 36 Mbit/s without a window and 28 with it; at 100 quinn on hosts that are
+    /// 0.5 ms late gets 17 and 25.
+    window_spacing: Nanos = 200 * US;
+
     // Rhythm: see `infer::rhythm`.
 
     /// From this many packets a reply on, a client is decimating. Chosen: between the two
@@ -270,9 +278,9 @@ tunables! {
 
     // Harm: see `repair::governor`.
 
-    /// So close together have abandoned gaps to be for a storm. Chosen: four round trips of
-    /// a path of 25 ms.
-    storm_window: Nanos = 100 * MS;
+    /// Within so many packets have gaps to be abandoned for a storm. Chosen: four of them are 4.4 %,
+    /// more than a hop loses and no copy repairs.
+    storm_packets: u64 = 90;
     /// A storm lasts this long after its last sign. Chosen: about a round trip, after which the
     /// sender has reacted.
     storm_span: Nanos = 40 * MS;

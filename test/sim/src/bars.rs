@@ -3,6 +3,7 @@
 //! what came out.
 
 mod checks;
+mod fast;
 mod grid;
 pub mod offline;
 mod open;

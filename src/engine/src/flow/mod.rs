@@ -13,6 +13,7 @@ mod repair;
 mod reported;
 mod told;
 mod validation;
+mod window;
 
 use alloc::boxed::Box;
 use core::net::SocketAddr;
@@ -28,6 +29,7 @@ use crate::infer::stall::Stall;
 use crate::measure::cumulative::Cumulative;
 use crate::measure::guard::Guard;
 use crate::measure::hop::HopState;
+use crate::measure::pace::Pace;
 use crate::measure::rtt::LocalRtt;
 use crate::measure::uplink::Uplink;
 use crate::repair::budget::Budget;
@@ -76,6 +78,8 @@ pub(crate) struct Flow {
     last_data: Option<Time>,
     last_heard: Option<Time>,
     last_reply: Option<Time>,
+    /// The same without what was something else.
+    acknowledged: Option<Time>,
     /// From the receiver's last packet before the sender's first to that one:
     /// the round trip beyond the router, which no later one is shorter than.
     beyond: Option<Nanos>,
@@ -92,6 +96,7 @@ pub(crate) struct Flow {
     phase: Phase,
     trail: Trail,
     start: Start,
+    pace: Pace,
     rtt: LocalRtt,
     rhythm: Rhythm,
     sizes: Sizes,
@@ -134,6 +139,7 @@ impl Flow {
             last_data: None,
             last_heard: None,
             last_reply: None,
+            acknowledged: None,
             beyond: None,
             last_repair: now,
             packets: 0,
@@ -145,6 +151,7 @@ impl Flow {
             phase: Phase::Unknown(Recogniser::default()),
             trail: Trail::default(),
             start,
+            pace: Pace::new(),
             rtt: LocalRtt::new(tunables),
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
@@ -341,6 +348,7 @@ impl Flow {
         self.rtt.sent(now, self.last_data, self.last_heard);
         self.note(now, false, packet);
         self.budget.forwarded();
+        self.count_time(cx, pause);
         self.guard.forwarded(now);
         cx.ceiling.forwarded(now, packet.len());
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {

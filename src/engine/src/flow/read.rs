@@ -73,7 +73,11 @@ impl Flow {
         let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
         let previous = self.last_reply.replace(cx.now);
         let (reading, beat) = self.read(cx, size, previous);
-        if self.ends_episode(cx, reading, beat, previous) {
+        let last = self.acknowledged;
+        if reading != Reading::Noise {
+            self.acknowledged = Some(cx.now);
+        }
+        if self.ends_episode(cx, reading, beat, previous, last) {
             self.release(cx, true);
             return Verdict::Forward;
         }
@@ -96,9 +100,10 @@ impl Flow {
         reading: Reading,
         beat: Beat,
         previous: Option<Time>,
+        last: Option<Time>,
     ) -> bool {
         match reading {
-            Reading::NewGap(sign) => self.new_gap(cx, sign, beat, previous),
+            Reading::NewGap(sign) => self.new_gap(cx, sign, beat, previous, last),
             Reading::OneClosed => self.one_closed(cx),
             Reading::Closed if !self.gaps.open().is_empty() => {
                 self.all_closed(cx);
@@ -126,14 +131,14 @@ impl Flow {
 
     /// What a reply says, with everything that bears on it.
     fn read(&mut self, cx: &mut Context<'_>, size: i32, previous: Option<Time>) -> (Reading, Beat) {
-        let from_copy = self.gaps.nearest_reply(cx.now, self.rtt.get(), self.rhythm.batch_wait());
+        let from_copy = self.off_copy(cx);
         let beat = self.beat(cx, size, previous, from_copy);
         let offset = self.follow(cx, &beat);
         if cx.config.has(Rule::Storm) && self.governor.storms(cx.now, self.sizes.excess(size)) {
             self.sizes.rebase(size);
             return (Reading::Plain, beat);
         }
-        let facts = self.size_facts(cx.now, size, previous, from_copy, offset, beat);
+        let facts = self.size_facts(cx, size, previous, from_copy, offset, beat);
         let reading = self.sizes.read(&facts);
         let Reading::NewGap(sign) = reading else { return (reading, beat) };
         let veto = Veto::ORDER.into_iter().find(|veto| self.forbids(cx, *veto, sign.kind));
@@ -172,6 +177,7 @@ impl Flow {
             copy_due: from_copy.is_some_and(|from_copy| from_copy <= self.rtt.within(Margin::Near)),
             sent: self.packets,
             since_last: previous.map(|previous| now.since(previous)),
+            spacing: self.pace.spacing(),
         };
         let mut beat = self.rhythm.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
         // A decimating client's replies wait for its count or its timer.
@@ -199,14 +205,17 @@ impl Flow {
     /// What the reply's size is judged with.
     fn size_facts(
         &self,
-        now: Time,
+        cx: &Context<'_>,
         size: i32,
         previous: Option<Time>,
         from_copy: Option<Nanos>,
         offset: Option<Nanos>,
         beat: Beat,
     ) -> Facts {
+        let now = cx.now;
         let tolerance = self.rtt.within(Margin::Expected);
+        let soonest = self.soonest_reply(cx);
+        let possible = !cx.config.has(Rule::Soonest) || self.gaps.may_be_replied(now, soonest);
         let better_explained_by_packet = self.rhythm.decimating()
             && beat.fast
             && from_copy.is_none_or(|from_copy| from_copy >= beat.error.max(EXACT));
@@ -216,8 +225,12 @@ impl Flow {
             open: self.gaps.open().len(),
             explained: offset
                 .is_some_and(|offset| offset.abs() <= self.rtt.within(Margin::Related)),
-            copy_due: from_copy.is_some_and(|from_copy| from_copy <= tolerance)
+            copy_due: possible
+                && from_copy.is_some_and(|from_copy| from_copy <= tolerance)
                 && !better_explained_by_packet,
+            // Of a decimating client a packet may explain the reply that shows a repair better.
+            prunes: cx.config.has(Rule::Prune) && !self.rhythm.decimating(),
+            due: self.gaps.may_be_closed(now, soonest),
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),
             counts_high: self.rhythm.counts_high(),
@@ -236,7 +249,7 @@ impl Flow {
             Veto::Uncounted => self.counted(cx) == 0,
             Veto::Doubt => self.doubts(cx),
             Veto::Hopeless => on(Rule::Hope) && self.governor.lets_pass(),
-            Veto::Storm => on(Rule::Overflow) && self.storm_begins(),
+            Veto::Storm => on(Rule::Overflow) && self.storm_begins(cx),
             Veto::NoRoom => self.gaps.is_full(),
         }
     }

@@ -28,6 +28,7 @@ impl Flow {
         sign: GapSign,
         beat: Beat,
         previous: Option<Time>,
+        last: Option<Time>,
     ) {
         let now = cx.now;
         let since_reply = previous.map_or(0, |previous| {
@@ -37,12 +38,15 @@ impl Flow {
         if (self.rhythm.counts_high() || beat.early) && self.rtt.sharp() {
             self.name_by_chain(cx.cache, &beat, &mut names);
         }
+        let mut window = self.name_window(cx, last, &mut names);
         if let Some(front) = self.stall.take_front(now) {
+            window = None;
             names = gaps::from(front, cx.cache);
         }
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
-        let attempt = plan(&self.facts(cx, sign.kind, since_reply, missing));
+        let facts = self.facts(cx, sign.kind, since_reply, missing);
+        let attempt = plan(&Facts { window, ..facts });
         let width = match attempt.width {
             Width::Packets(packets) => packets,
             Width::Ambiguous => {
@@ -95,6 +99,7 @@ impl Flow {
             batch_wait: self.rhythm.batch_wait(),
             thin_reply_wait: self.rhythm.thin_reply_wait(),
             since_reply,
+            window: None,
             allowed: self.budget.first_attempt(sharp).min(self.counted(cx)),
             missing,
             sent: self.packets,
@@ -301,9 +306,14 @@ impl Flow {
     }
 
     /// Whether gap after gap opens and none closes: they are not this hop's.
-    pub(super) fn storm_begins(&self) -> bool {
+    pub(super) fn storm_begins(&self, cx: &Context<'_>) -> bool {
         let open = self.gaps.open();
-        open.first().is_some_and(|oldest| self.governor.storm_begins(open.len(), oldest.opened))
+        let in_vain = if cx.config.has(Rule::InVain) {
+            self.gaps.in_vain(cx.now, self.rtt.get() + self.rtt.within(Margin::Overdue))
+        } else {
+            open.len()
+        };
+        open.first().is_some_and(|oldest| self.governor.storm_begins(in_vain, oldest.opened))
     }
 
     /// Abandons all gaps, because a queue overflows before the router.
@@ -320,9 +330,14 @@ impl Flow {
     fn next_attempt(&mut self, cx: &mut Context<'_>, place: usize) -> ArrayVec<Id, MAX_WINDOW> {
         let allowed = self.budget.tokens(self.rtt.sharp()).min(MAX_WINDOW);
         let gap = &self.gaps.open()[place];
-        if self.storm_begins() || !gap.attempts_left() || !cx.config.has(Rule::Retry) {
+        if self.storm_begins(cx) || !gap.attempts_left() || !cx.config.has(Rule::Retry) {
             return ArrayVec::new();
         }
+        let opened = gap.opened;
+        if let Some(rest) = self.rest_of_window(cx, opened, allowed) {
+            return rest;
+        }
+        let gap = &self.gaps.open()[place];
         if gap.goes_by_name(self.rtt.sharp()) {
             return gap.names.iter().take(allowed).copied().collect();
         }

@@ -20,6 +20,8 @@ pub(crate) struct Reply {
     pub sent: u64,
     /// Time since the reply before, if there was one.
     pub since_last: Option<Nanos>,
+    /// How far apart packets are sent down.
+    pub spacing: Nanos,
 }
 
 /// Which packet triggered a reply, as far as its time tells.

@@ -39,8 +39,8 @@ const ENOUGH_COUNTS: usize = 4;
 /// The usual count is the one that this share of the others, in tenths, is not above (chosen: a
 /// little above the middle, because losses make counts shorter).
 const USUAL_TENTHS: usize = 6;
-/// A reply this soon after another, with no packet sent on between them, belongs to a clump
-/// (chosen: two packets of 1,200 bytes at 64 Mbit/s).
+/// A reply this soon after another, and sooner than packets follow each other, with no packet sent
+/// on between them, belongs to a clump (chosen: a quarter of the distance of packets at 10 Mbit/s).
 const CLUMP_GAP: Nanos = 300 * US;
 /// A pause between replies from this long on is none of the rhythm's (chosen: twice the default
 /// max_ack_delay, RFC 9000, section 18.2).
@@ -244,7 +244,7 @@ impl Rhythm {
         cache: &Cache,
     ) -> Beat {
         if let Some(gap) = reply.since_last.filter(|gap| *gap < PAUSE) {
-            let at_once = gap < CLUMP_GAP && reply.sent == self.sent_at_reply;
+            let at_once = gap < CLUMP_GAP.min(reply.spacing) && reply.sent == self.sent_at_reply;
             let sample = if at_once { 1024 } else { 0 };
             self.clumped += (sample - self.clumped) / CLUMPED_PART;
             self.reply_gap += (gap - self.reply_gap) / GAP_PART;

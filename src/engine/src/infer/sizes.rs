@@ -82,6 +82,10 @@ pub(crate) struct Facts {
     /// The reply to a copy is due now, and explains this one better than the reply to a
     /// forwarded packet.
     pub copy_due: bool,
+    /// A reply no longer than usual while no copy can have been answered has shed ranges.
+    pub prunes: bool,
+    /// Open gaps that a copy can have closed by now.
+    pub due: usize,
     /// Every open gap has had its last attempt, and the reply to that was due.
     pub all_tried: bool,
     /// It came right after another one.
@@ -268,14 +272,25 @@ impl Sizes {
             self.odd_run = 0;
         }
         let settled = self.ones >= ONES_SETTLE && facts.all_tried;
-        if excess <= 0 || (excess == 1 && (facts.copy_due || settled)) {
+        if excess <= 0 && facts.prunes && !facts.copy_due && !facts.all_tried {
+            // The gaps are still there: other ranges are not, as the sender has seen them.
+            self.base = Some(size - STEP.start() * facts.open as i32);
+            return Reading::Plain;
+        }
+        let fell = self.last - size;
+        let one_up = facts.copy_due && (fell > 0 || !facts.prunes);
+        if excess <= 0 || (excess == 1 && (one_up || settled)) {
+            if facts.prunes && !settled && (1..facts.open).contains(&facts.due) {
+                // The others cannot have closed yet.
+                self.base = Some(size - STEP.start() * (facts.open - 1) as i32);
+                return Reading::OneClosed;
+            }
             // Never raise the base when a gap closes: the delay field of the reply that shows it
             // may be a byte longer.
             let base = self.base.unwrap_or(size);
             self.base = Some(if self.ones >= ONES_SETTLE { size } else { base.min(size) });
             return Reading::Closed;
         }
-        let fell = self.last - size;
         if facts.open > 1 && (fell >= 2 || (fell == 1 && facts.copy_due)) {
             return Reading::OneClosed;
         }
@@ -376,6 +391,20 @@ mod tests {
         assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
         assert_eq!(s.read(&Facts { copy_due: true, ..facts(37, 1) }), Reading::Closed);
         assert_eq!(s.excess(36), 0, "the base was not raised");
+    }
+
+    #[test]
+    fn what_gets_shorter_before_a_copy_can_be_replied_to_has_shed_ranges() {
+        let early = |size, open| Facts { prunes: true, ..facts(size, open) };
+        let mut s = with_base(40);
+        assert!(is_gap(s.read(&early(42, 0))));
+        assert_eq!(s.read(&early(40, 1)), Reading::Plain, "one range less, and the gap");
+        assert_eq!(s.read(&Facts { copy_due: true, due: 1, ..early(38, 1) }), Reading::Closed);
+        assert!(is_gap(s.read(&early(40, 0))));
+        assert!(is_gap(s.read(&early(42, 1))));
+        let one_due = Facts { copy_due: true, due: 1, ..early(38, 2) };
+        assert_eq!(s.read(&one_due), Reading::OneClosed, "the other cannot have closed");
+        assert_eq!(s.excess(38), 2);
     }
 
     #[test]

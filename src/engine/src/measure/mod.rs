@@ -9,6 +9,7 @@ pub(crate) mod doubt;
 pub(crate) mod guard;
 pub(crate) mod hop;
 pub(crate) mod margin;
+pub(crate) mod pace;
 pub(crate) mod reports;
 pub(crate) mod rtt;
 pub(crate) mod transfer;

@@ -72,6 +72,25 @@ const NEW_DEVIATION_PART: Nanos = 10;
 /// half of [`NEW_DEVIATION_PART`], as nothing was seen to vary yet).
 const FIRST_DEVIATION_PART: Nanos = 20;
 
+/// Times from copies to their replies that are remembered, and before they tell how late a host is
+/// (chosen: those of a second at 100 Mbit/s, and the fewest of which one may be wrong).
+const ANSWERS: usize = 16;
+const ENOUGH_ANSWERS: usize = 3;
+/// No host is taken to be later than this (chosen: twice what those of the simulator are, which
+/// behave as real ones; what is later than that has other causes).
+const MOST_LATENESS: Nanos = MS;
+
+/// When packets are replied to, counted from when they were sent on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Replies {
+    /// No sooner than this, ...
+    pub soonest: Nanos,
+    /// ... half of them after this, ...
+    pub usual: Nanos,
+    /// ... and nearly all within this after the soonest.
+    pub lateness: Nanos,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct LocalRtt {
     tunables: Tunables,
@@ -90,6 +109,11 @@ pub(crate) struct LocalRtt {
     repairs: Recent<Nanos, 5>,
     last_repair: Time,
     probed: bool,
+    /// The smallest of the probes; 0 before the first.
+    smallest: Nanos,
+    answers: Recent<Nanos, ANSWERS>,
+    /// The least, the middle and the third quarter of them, kept because every reply asks.
+    quartiles: Option<[Nanos; 3]>,
 }
 
 impl LocalRtt {
@@ -106,6 +130,9 @@ impl LocalRtt {
             repairs: Recent::new(),
             last_repair: Time::ZERO,
             probed: false,
+            smallest: 0,
+            answers: Recent::new(),
+            quartiles: None,
         }
     }
 
@@ -147,10 +174,28 @@ impl LocalRtt {
         self.within(Margin::Near).min(self.rtt * AIM_PERCENT / 100 + AIM_LEAST)
     }
 
+    /// When a packet is replied to, as copies were; none before there were enough of them.
+    pub fn replies(&self) -> Option<Replies> {
+        let [least, middle, most] = self.quartiles?;
+        let most_soon = if self.probed { self.smallest + CLIENT_LATENCY / 2 } else { least };
+        let soonest = least.min(self.rtt - self.deviation).min(most_soon).max(self.smallest);
+        let lateness = ((most - soonest) * 5 / 4).clamp(0, MOST_LATENESS);
+        Some(Replies { soonest, usual: middle.min(soonest + lateness), lateness })
+    }
+
+    /// A copy was replied to after this time.
+    fn answered(&mut self, sample: Nanos) {
+        self.answers.push(sample);
+        let enough = self.answers.len() >= ENOUGH_ANSWERS;
+        let quantile = |part| self.answers.quantile(part, 4).unwrap_or(sample);
+        self.quartiles = enough.then(|| [0, 2, 3].map(quantile));
+    }
+
     /// Probes bound the estimate and tell how the hop's delay varies.
     pub fn bound(&mut self, ping: Ping) {
         let Ping { smallest, median, spread } = ping;
         self.probed = true;
+        self.smallest = smallest;
         self.spread = spread;
         let upper = median + Margin::Probed.at(spread, self.tunables);
         if self.rtt < smallest || self.rtt > upper {
@@ -259,6 +304,7 @@ impl LocalRtt {
             }
         }
         if sample > self.rtt / 2 && sample < 2 * self.rtt {
+            self.answered(sample);
             let error = sample - self.rtt;
             self.rtt += error / REPAIR_PART;
             self.deviation += (error.abs() - self.deviation) / REPAIR_PART;
@@ -341,6 +387,20 @@ mod tests {
             rtt.repaired(at(n * 1000), 2_400 * US, true);
         }
         assert!((rtt.get() - 2_400 * US).abs() < 10 * US);
+    }
+
+    #[test]
+    fn copies_tell_how_late_a_host_is() {
+        let mut rtt = after_handshake(2_300);
+        rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
+        assert_eq!(rtt.replies(), None);
+        for n in 0..16 {
+            rtt.repaired(at(n * 1000), (2_100 + n as i64 * 20) * US, true);
+        }
+        let Replies { soonest, usual, lateness } = rtt.replies().unwrap();
+        assert!((2_080 * US..=2_100 * US).contains(&soonest), "{soonest}");
+        assert_eq!(usual, 2_260 * US);
+        assert!((250 * US..=350 * US).contains(&lateness), "{lateness}");
     }
 
     #[test]

@@ -32,6 +32,9 @@ const COPY_UNDER_WAY_PERCENT: Nanos = 75;
 /// as well (chosen: what the estimate of the round trip may be off by).
 const WINDOW_SLACK: Nanos = MS;
 
+/// Packets that are looked at for a window (chosen: eight milliseconds of 100 Mbit/s).
+const MOST_LOOKED_AT: usize = 64;
+
 /// Packets in the order of belief.
 pub(crate) type Names = ArrayVec<Id, MAX_NAMES>;
 
@@ -106,6 +109,23 @@ impl Gaps {
             if late < 0 { -late } else { (late - wait).max(0) }
         };
         self.resent.iter().map(distance).min()
+    }
+
+    /// Whether a copy was sent so long ago that it may have been replied to, which takes no less
+    /// than `soonest`.
+    pub fn may_be_replied(&self, now: Time, soonest: Nanos) -> bool {
+        self.resent.iter().any(|at| now.since(at) >= soonest)
+    }
+
+    /// Open gaps of which the first copy was sent so long ago.
+    pub fn may_be_closed(&self, now: Time, soonest: Nanos) -> usize {
+        self.open.iter().filter(|gap| now.since(gap.opened) >= soonest).count()
+    }
+
+    /// Open gaps of which the reply to the first attempt should have come by `now`, as that takes
+    /// `span`.
+    pub fn in_vain(&self, now: Time, span: Nanos) -> usize {
+        self.open.iter().filter(|gap| gap.opened + span < now).count()
     }
 
     /// Whether a reply at `now` acknowledges a copy: the reply to one was due, and explains it
@@ -215,6 +235,30 @@ pub(crate) fn since_reply(
     trail.within(cache, previous + shift, now + shift).take(MOST_SINCE_REPLY).count()
 }
 
+/// Packets whose successor was sent in this time: one of them is the gap if a packet of that time
+/// caused the reply that showed it. Those go first whose successor was sent nearest to `due`; a
+/// packet that was sent again is none of them.
+pub(crate) fn between(
+    (from, to): (Time, Time),
+    due: Time,
+    trail: &mut Trail,
+    cache: &Cache,
+) -> Names {
+    let mut found: ArrayVec<(Nanos, Id), MOST_LOOKED_AT> = ArrayVec::new();
+    let mut next = trail.around(cache, to).floor;
+    for _ in 0..MOST_LOOKED_AT {
+        let Some(record) = next.and_then(|id| cache.record(id)).filter(|r| r.at >= from) else {
+            break;
+        };
+        next = next.and_then(|id| cache.before(id));
+        if let Some(id) = next.filter(|id| cache.record(*id).is_some_and(|r| r.copies == 0)) {
+            found.push((record.at.since(due).abs(), id));
+        }
+    }
+    found.sort_unstable();
+    found.iter().take(MAX_NAMES).map(|(_, id)| *id).collect()
+}
+
 /// Everything that could be the gap of a gap opened at `opened` or of one
 /// hidden behind it, at most `limit`, those nearest to the gap first.
 pub(crate) fn window(
@@ -313,6 +357,29 @@ mod tests {
         (record.copies, record.resent_at) = (1, now - MS);
         let ids = window(opened, now, &rtt, &mut trail, &cache, 3);
         assert_eq!(numbers(&cache, &ids), [18, 19, 21], "its reply is still on the way");
+    }
+
+    #[test]
+    fn a_window_has_what_came_before_the_packets_of_its_time() {
+        let (mut cache, mut trail, _) = setting();
+        let names = between((at(18), at(21)), at(20), &mut trail, &cache);
+        assert_eq!(numbers(&cache, &names), [19, 18, 20, 17]);
+        cache.record_mut(names[0]).unwrap().copies = 1;
+        let names = between((at(18), at(21)), at(20), &mut trail, &cache);
+        assert_eq!(numbers(&cache, &names), [18, 20, 17]);
+        assert!(between((at(18) + 1, at(19) - 1), at(18), &mut trail, &cache).is_empty());
+    }
+
+    #[test]
+    fn gaps_are_in_vain_when_their_first_reply_is_overdue() {
+        let mut gaps = Gaps::new();
+        gaps.follow(gap(10, 1));
+        let opened = gaps.open()[0].opened;
+        assert_eq!(gaps.in_vain(opened + 3 * MS, 3 * MS), 0);
+        assert_eq!(gaps.in_vain(opened + 3 * MS + 1, 3 * MS), 1);
+        assert_eq!(gaps.may_be_closed(opened + 3 * MS - 1, 3 * MS), 0);
+        assert_eq!(gaps.may_be_closed(opened + 3 * MS, 3 * MS), 1);
+        assert!(!gaps.may_be_replied(opened, 0), "no copy was sent");
     }
 
     #[test]

@@ -22,11 +22,14 @@ const OUTCOMES: usize = 8;
 const OUTCOMES_TELL: u32 = 6;
 /// Abandoned gaps that make a storm (chosen: as many as RFC 9002's packet threshold, and one).
 const STORM_LOSSES: usize = 4;
-/// Two size steps this close together are a sign that a storm goes on (chosen: a full queue
+/// Two size steps within so many packets are a sign that a storm goes on (chosen: a full queue
 /// drops several packets in a row) ...
-const STORM_STEP_GAP: Nanos = 15 * MS;
+const STORM_STEP_PACKETS: u64 = 12;
 /// ... for this long (chosen: about a round trip).
 const STORM_PROLONGED: Nanos = 50 * MS;
+/// No sign of a storm makes it last longer than this share of the sender's round trip, in percent
+/// (chosen: the sender has reacted after one, and what it had sent before is through by then).
+const STORM_PERCENT: Nanos = 150;
 /// A reply this much above the usual size shows one more gap: two fields of one byte each (RFC
 /// 9000, section 19.3.1).
 const ONE_MORE_RANGE: i32 = 2;
@@ -43,9 +46,14 @@ const FAILURE_PART: u16 = 16;
 pub(crate) struct Governor {
     tunables: Tunables,
     outcomes: Recent<(Time, bool), OUTCOMES>,
-    abandoned: Recent<Time, STORM_LOSSES>,
+    /// How many packets were sent on when gaps were abandoned.
+    abandoned: Recent<u64, STORM_LOSSES>,
     storm_until: Time,
-    last_storm_step: Time,
+    last_storm_step: u64,
+    /// Packets sent on so far.
+    packets: u64,
+    /// The sender's.
+    round_trip: Nanos,
     /// How often each kind of sign was followed by a repair, in 256ths.
     worth: [u16; SignKind::COUNT],
     last_tried: [Time; SignKind::COUNT],
@@ -62,12 +70,25 @@ impl Governor {
             outcomes: Recent::new(),
             abandoned: Recent::new(),
             storm_until: Time::ZERO,
-            last_storm_step: Time::ZERO,
+            last_storm_step: 0,
+            packets: 0,
+            round_trip: Nanos::MAX / 4,
             worth: [CERTAIN / 2; SignKind::COUNT],
             last_tried: [Time::ZERO; SignKind::COUNT],
             hope: CERTAIN / 2,
             passed: 0,
         }
+    }
+
+    /// A packet was sent on, and was one of so many; this is the sender's round trip.
+    pub fn forwarded(&mut self, packets: u64, round_trip: Nanos) {
+        self.packets = packets;
+        self.round_trip = round_trip;
+    }
+
+    /// What begins or prolongs a storm lets it last for `span`, or until the sender has reacted.
+    fn storm_for(&self, span: Nanos) -> Nanos {
+        span.min(self.round_trip / 100 * STORM_PERCENT)
     }
 
     pub fn closed(&mut self, now: Time, kind: SignKind) {
@@ -94,17 +115,17 @@ impl Governor {
 
     /// A packet was lost before the router, or beyond repair.
     pub fn upstream(&mut self, now: Time) {
-        self.abandoned.push(now);
-        let recent =
-            self.abandoned.iter().filter(|t| now.since(*t) <= self.tunables.storm_window()).count();
-        if recent == STORM_LOSSES {
+        self.abandoned.push(self.packets);
+        let window = self.tunables.storm_packets();
+        let recent = self.abandoned.iter().filter(|at| at.saturating_add(window) > self.packets);
+        if recent.count() == STORM_LOSSES {
             self.begin_storm(now);
         }
     }
 
     /// The network before the router is dropping.
     pub fn begin_storm(&mut self, now: Time) {
-        self.storm_until = self.storm_until.max(now + self.tunables.storm_span());
+        self.storm_until = self.storm_until.max(now + self.storm_for(self.tunables.storm_span()));
         self.abandoned.clear();
         // What failed in the storm must not count against the time after.
         self.outcomes.clear();
@@ -125,10 +146,10 @@ impl Governor {
     }
 
     fn storm_step(&mut self, now: Time) {
-        if now.since(self.last_storm_step) < STORM_STEP_GAP {
-            self.storm_until = self.storm_until.max(now + STORM_PROLONGED);
+        if self.packets < self.last_storm_step.saturating_add(STORM_STEP_PACKETS) {
+            self.storm_until = self.storm_until.max(now + self.storm_for(STORM_PROLONGED));
         }
-        self.last_storm_step = now;
+        self.last_storm_step = self.packets;
     }
 
     /// Whether this many open gaps are a storm: since the oldest of them was `opened` none has
@@ -197,10 +218,11 @@ mod tests {
         let mut g = Governor::new(Tunables::DEFAULT);
         for n in 0..6 {
             assert!(g.armed(at(n * 120)));
+            g.forwarded(n * 100, 50 * MS);
             g.abandoned(at(n * 120), SignKind::Step);
         }
         assert!(!g.armed(at(600)));
-        assert!(!g.in_storm(at(600)), "120 ms apart is no storm");
+        assert!(!g.in_storm(at(600)), "100 packets apart is no storm");
         g.closed(at(610), SignKind::Step);
         assert!(g.armed(at(620)));
         g.abandoned(at(720), SignKind::Step);
@@ -227,6 +249,7 @@ mod tests {
         let mut g = Governor::new(Tunables::DEFAULT);
         let mut tried = 0;
         for n in 0..400 {
+            g.forwarded(n * 100, 50 * MS);
             if !g.lets_pass() {
                 tried += 1;
                 g.abandoned(at(n * 200), SignKind::Step);
@@ -265,9 +288,19 @@ mod tests {
         for n in 0..4 {
             g.abandoned(at(n), SignKind::Step);
         }
+        g.forwarded(20, 50 * MS);
         assert!(g.storms(at(30), 2) && g.storms(at(35), 1));
         assert!(!g.in_storm(at(50)));
+        g.forwarded(31, 50 * MS);
         assert!(g.storms(at(40), 2));
         assert!(g.in_storm(at(80)));
+    }
+
+    #[test]
+    fn a_storm_is_over_when_the_sender_has_reacted() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        g.forwarded(1, 10 * MS);
+        g.begin_storm(at(0));
+        assert!(g.in_storm(at(14)) && !g.in_storm(at(15)));
     }
 }

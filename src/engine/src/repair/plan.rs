@@ -17,6 +17,9 @@ const SPAN_PERCENT: Nanos = 150;
 /// and the reading of it).
 const BATCH_PERCENT: Nanos = 150;
 
+/// Copies of a window at most (chosen: with a loss in a hundred as many as the share allows).
+pub(crate) const WINDOW_WIDTH: usize = 8;
+
 /// What is known when a reply has revealed a gap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
@@ -45,6 +48,8 @@ pub(crate) struct Facts {
     pub thin_reply_wait: Nanos,
     /// Packets whose replies were due between the previous reply and this one.
     pub since_reply: usize,
+    /// Packets of which one is missing, if timing tells only that.
+    pub window: Option<usize>,
     /// Copies that the budget allows for a first attempt.
     pub allowed: usize,
     /// Number of the packet most likely lost, 0 if none is likely, and of packets sent.
@@ -94,6 +99,8 @@ fn width(facts: &Facts) -> Width {
     let usual = facts.tunables.usual_width();
     if !facts.armed || facts.weak {
         Width::Packets(1)
+    } else if let Some(window) = facts.window {
+        Width::Packets(window.min(WINDOW_WIDTH))
     } else if facts.batch_wait > 0 {
         // Any packet of the batch.
         Width::Packets(facts.since_reply + 1)
@@ -174,6 +181,7 @@ mod tests {
         batch_wait: 0,
         thin_reply_wait: 0,
         since_reply: 5,
+        window: None,
         allowed: 8,
         missing: 10,
         sent: 20,
@@ -214,6 +222,8 @@ mod tests {
         assert_eq!(width(Facts { batch_wait: 3 * MS, ..LOSSY }), Width::Packets(6));
         assert_eq!(width(rarely), Width::Packets(5));
         assert_eq!(width(Facts { since_reply: 1, ..rarely }), Width::Packets(3));
+        assert_eq!(width(Facts { window: Some(5), ..LOSSY }), Width::Packets(5));
+        assert_eq!(width(Facts { window: Some(12), ..LOSSY }), Width::Packets(8), "but no more");
         assert_eq!(width(Facts { sign: SignKind::Rhythm, ..rarely }), Width::Ambiguous);
     }
 

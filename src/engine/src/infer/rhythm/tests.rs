@@ -28,7 +28,7 @@ fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Ve
                 trail.push(&mut cache, at(sent), sent, &[0; 40]);
             }
             let since_last = last.replace(now).map(|l| now.since(l));
-            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last };
+            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last, spacing: MS };
             rhythm.observe(&reply, &rtt, &mut trail, &cache)
         })
         .collect();
@@ -74,7 +74,7 @@ fn bursts_over_a_slow_hop_are_not_taken_for_decimation() {
         }
         for now in [2100 * US, 2800 * US, 6 * MS, 9 * MS].map(|after| burst + after) {
             let since_last = last.replace(now).map(|l| now.since(l));
-            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last };
+            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last, spacing: MS };
             rhythm.observe(&reply, &rtt, &mut trail, &cache);
         }
     }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Where packets follow each other more closely than hosts keep time: which of them may have caused a
+//! reply, and when may the reply to a copy come?
+
+use arrayvec::ArrayVec;
+
+use super::Flow;
+use crate::flow::context::Context;
+use crate::measure::margin::Margin;
+use crate::measure::pace::ticks;
+use crate::measure::rtt::Replies;
+use crate::repair::gaps::{self, MAX_WINDOW, Names};
+use crate::repair::plan::WINDOW_WIDTH;
+use crate::rules::Rule;
+use crate::store::cache::Id;
+use crate::time::{Nanos, Time, US};
+
+/// A packet's reply may come so much sooner than any did before (chosen: what a data packet takes
+/// longer than a probe at 100 Mbit/s).
+const MARGIN: Nanos = 100 * US;
+/// A copy's reply may (chosen: the grain of clocks, as what comes sooner is taken for no repair).
+const EARLY: Nanos = 40 * US;
+
+impl Flow {
+    /// Takes note of how fast packets follow each other.
+    pub(super) fn count_time(&mut self, cx: &Context<'_>, pause: Option<Nanos>) {
+        self.pace.forwarded(pause.unwrap_or(Nanos::MAX));
+        let packets = if cx.config.has(Rule::Packets) { self.packets } else { ticks(cx.now) };
+        let round_trip = self.beyond.map_or(Nanos::MAX / 4, |beyond| beyond + self.rtt.get());
+        self.governor.forwarded(packets, round_trip);
+    }
+
+    /// When packets are replied to, where they follow each other so closely that a reply names a window
+    /// of them and none.
+    fn replies(&self, cx: &Context<'_>) -> Option<Replies> {
+        let close = cx.config.has(Rule::Window)
+            && self.pace.spacing() < cx.config.tunables().window_spacing()
+            && !self.rhythm.decimating()
+            && !self.rhythm.counts_high()
+            && self.uplink.is_none();
+        self.rtt.replies().filter(|_| close)
+    }
+
+    /// Names what may be lost by a reply that has come now and revealed a gap; `last` is when the
+    /// acknowledgement before it came. How many these are, if there are any.
+    pub(super) fn name_window(
+        &mut self,
+        cx: &Context<'_>,
+        last: Option<Time>,
+        names: &mut Names,
+    ) -> Option<usize> {
+        let Replies { soonest, usual, lateness } = self.replies(cx)?;
+        let from = cx.now - soonest - lateness;
+        // What came before the last one would have shown the gap to it.
+        let from = last.map_or(from, |last| from.max(last - soonest)) - 2 * MARGIN;
+        let window = (from, cx.now - soonest + MARGIN);
+        let found = gaps::between(window, cx.now - usual, &mut self.trail, cx.cache);
+        if found.is_empty() {
+            return None;
+        }
+        *names = found;
+        Some(names.len())
+    }
+
+    /// What to send for a gap that opened then after its first attempt was in vain: what is around and was
+    /// not sent again yet, no more than `most`.
+    pub(super) fn rest_of_window(
+        &mut self,
+        cx: &Context<'_>,
+        opened: Time,
+        most: usize,
+    ) -> Option<ArrayVec<Id, MAX_WINDOW>> {
+        let Replies { soonest, usual, lateness } = self.replies(cx)?;
+        let due = opened - soonest;
+        let window = (due - 2 * lateness - 3 * MARGIN, due + lateness + 3 * MARGIN);
+        let found = gaps::between(window, opened - usual, &mut self.trail, cx.cache);
+        Some(found.iter().take(most.min(WINDOW_WIDTH)).copied().collect())
+    }
+
+    /// How far now is from when the reply to the nearest copy was due.
+    pub(super) fn off_copy(&self, cx: &Context<'_>) -> Option<Nanos> {
+        let wait = self.rhythm.batch_wait();
+        if let Some(Replies { soonest, lateness, .. }) = self.replies(cx) {
+            return self.gaps.nearest_reply(cx.now, soonest, wait.max(lateness));
+        }
+        self.gaps.nearest_reply(cx.now, self.rtt.get(), wait)
+    }
+
+    /// How soon a copy can be replied to.
+    pub(super) fn soonest_reply(&self, cx: &Context<'_>) -> Nanos {
+        if let Some(Replies { soonest, .. }) = self.replies(cx) {
+            return soonest - EARLY;
+        }
+        self.rtt.get() - self.rtt.within(Margin::Same)
+    }
+}

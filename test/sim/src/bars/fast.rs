@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! Rows on fast paths, and on paths whose two links are equally fast: packets come closer together
+//! than a host or a rule in milliseconds keeps time.
+
+use super::grid::{case, percent};
+use super::{Bar, Case};
+use crate::scenario::{ClientKind, Flow, Scenario, Wan, Wifi};
+
+const BYTES: u64 = 20_000_000;
+const CLIENTS: [(&str, ClientKind); 2] =
+    [("quinn", ClientKind::Quinn), ("quic-go", ClientKind::QuicGo)];
+
+/// Both clients at 50 and 100 Mbit/s with hosts as they are and with prompt ones, prompt ones at 300,
+/// and links that are equally fast.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (rate, share) in [(50.0, 0.8), (100.0, 0.5)] {
+        for (name, client) in CLIENTS {
+            let scenario = path(rate, 2.0, 1.0, Flow { client, ..Flow::default() });
+            let title = format!("fast, {rate} Mbit/s, {name} 1 %");
+            cases.push(case(title, scenario, &[Bar::OfLossless(share)]));
+        }
+    }
+    let prompt = [
+        (50.0, CLIENTS[0], 1.0, 0.95, 6.0),
+        (50.0, CLIENTS[1], 1.0, 0.85, 10.0),
+        (100.0, CLIENTS[0], 1.0, 0.95, 9.0),
+        (100.0, CLIENTS[1], 1.0, 0.85, 15.0),
+        (100.0, CLIENTS[0], 2.0, 0.7, 11.0),
+        (300.0, CLIENTS[0], 1.0, 0.4, 9.0),
+        (300.0, CLIENTS[1], 1.0, 0.2, 18.0),
+        (300.0, CLIENTS[0], 0.1, 0.9, 40.0),
+    ];
+    for (rate, (name, client), loss, share, told) in prompt {
+        let flow = Flow { client, wake_ms: 0.0, ..Flow::default() };
+        let title = format!("fast, prompt host, {rate} Mbit/s, {name} {loss} %");
+        let bars = [Bar::OfLossless(share), Bar::Told(told)];
+        cases.push(case(title, path(rate, 2.0, loss, flow), &bars));
+    }
+    for rate in [10.0, 20.0, 50.0] {
+        let title = format!("equal links, {rate} Mbit/s, quinn 1 %");
+        let scenario = path(rate, 1.0, 1.0, Flow::default());
+        cases.push(case(title, scenario, &[Bar::OfLossless(0.93)]));
+    }
+    cases
+}
+
+/// A WAN of this rate and 10 ms, a hop so many times as fast, and losses both ways.
+fn path(rate_mbit: f64, times: f64, loss: f64, flow: Flow) -> Scenario {
+    Scenario {
+        wifi: Wifi {
+            rate_mbit: times * rate_mbit,
+            loss_down: percent(loss),
+            loss_up: percent(loss),
+            ..Wifi::default()
+        },
+        wan: Wan { rate_mbit, delay_ms: 10.0, ..Wan::default() },
+        flows: vec![Flow { bytes: BYTES, ..flow }],
+        ..Scenario::default()
+    }
+}
