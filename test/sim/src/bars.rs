@@ -4,6 +4,7 @@
 
 mod checks;
 mod grid;
+mod habits;
 pub mod offline;
 mod open;
 mod radio;
