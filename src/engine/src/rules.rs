@@ -58,12 +58,19 @@ pub enum Rule {
     Stall,
     /// Where replies keep no time no gap has a place ([`crate::measure::rtt`]).
     Blur,
+    /// A copy that is answered at once has repaired what sizes do not show
+    /// ([`crate::flow::read`]).
+    Answer,
+    /// A rhythm has to be regular before it may speak ([`crate::infer::rhythm`]).
+    Regular,
+    /// Where all replies are of one size any steady count is a rhythm ([`crate::infer::rhythm`]).
+    Count,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 24] = [
+    pub const ALL: [(Rule, &'static str); 27] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -88,24 +95,27 @@ impl Rule {
         (Rule::Proof, "proof"),
         (Rule::Stall, "stall"),
         (Rule::Blur, "blur"),
+        (Rule::Answer, "answer"),
+        (Rule::Regular, "regular"),
+        (Rule::Count, "count"),
     ];
 }
 
 /// A set of rules.
 #[cfg(feature = "ablation")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules(u32);
+pub struct Rules(u64);
 
 #[cfg(feature = "ablation")]
 impl Rules {
     /// The same set with one more rule.
     #[must_use]
     pub fn with(self, rule: Rule) -> Rules {
-        Rules(self.0 | 1 << rule as u32)
+        Rules(self.0 | 1 << rule as u64)
     }
 
     /// Whether a rule is in it.
     pub fn has(self, rule: Rule) -> bool {
-        self.0 & 1 << rule as u32 != 0
+        self.0 & 1 << rule as u64 != 0
     }
 }

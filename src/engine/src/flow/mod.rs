@@ -453,7 +453,7 @@ impl Flow {
             || self.guard.own_queue()
             || !self.trusted()
             || self.is_reported(cx)
-            || self.doubts(cx);
+            || self.doubts(cx, false);
         if unwanted || !cx.config.has(Rule::Tail) {
             return;
         }

@@ -42,7 +42,7 @@ impl Flow {
         }
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
-        let attempt = plan(&self.facts(cx, sign.kind, since_reply, missing));
+        let attempt = plan(&self.facts(cx, sign, since_reply, missing));
         let width = match attempt.width {
             Width::Packets(packets) => packets,
             Width::Ambiguous => {
@@ -77,13 +77,14 @@ impl Flow {
     }
 
     /// The facts by which [`plan`] decides.
-    fn facts(&self, cx: &Context<'_>, sign: SignKind, since_reply: usize, missing: u64) -> Facts {
+    fn facts(&self, cx: &Context<'_>, sign: GapSign, since_reply: usize, missing: u64) -> Facts {
         let sharp = self.rtt.sharp();
         let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
         Facts {
             tunables: cx.config.tunables(),
-            sign,
-            weak: self.governor.weak(cx.now, sign),
+            sign: sign.kind,
+            silent: sign.silent && cx.config.has(Rule::Answer),
+            weak: self.governor.weak(cx.now, sign.kind),
             armed: self.governor.armed(cx.now) && !self.rhythm.clumps(),
             rtt: self.rtt.get(),
             margin: self.rtt.within(Margin::Overdue),
@@ -182,7 +183,12 @@ impl Flow {
         if by_copy && !by_floor {
             self.budget.earn();
             cx.hop.repaired(now, self.budget.very_lossy());
-            cx.hop.doubt.repaired();
+            let silent = self.gaps.open().iter().any(|gap| gap.sign.silent);
+            if silent && cx.config.has(Rule::Answer) {
+                cx.hop.doubt.answered();
+            } else {
+                cx.hop.doubt.repaired();
+            }
         } else if let (false, [gap, ..]) = (by_copy, self.gaps.open()) {
             cx.hop.doubt.in_vain(now, gap.opened);
         }

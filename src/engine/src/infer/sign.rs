@@ -11,6 +11,8 @@ pub(crate) struct GapSign {
     /// Step above the base.
     pub excess: i32,
     pub kind: SignKind,
+    /// The reply's size showed nothing, so that of the reply to its repair will not either.
+    pub silent: bool,
 }
 
 /// What revealed a gap.

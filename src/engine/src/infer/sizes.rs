@@ -46,6 +46,9 @@ const FLOOR_SIZES: usize = 48;
 const FLOOR_CLOSINGS: usize = 3;
 const FLOOR_WINDOW: Nanos = 30 * MS;
 const FLOOR_OFF: Nanos = 300 * MS;
+/// Acknowledgements of one size in a row that show that their size says nothing (chosen: with one
+/// of three bytes more for a gap, four in a row are of a client that fills all up to one size).
+const ALIKE: u32 = 3;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sizes {
@@ -68,6 +71,8 @@ pub(crate) struct Sizes {
     floor_off_until: Time,
     /// Trigger of the last reply that opened a gap.
     marked: u64,
+    /// Acknowledgements before the last one that were as long.
+    alike: u32,
 }
 
 /// What a reply's size is judged with.
@@ -123,12 +128,18 @@ impl Sizes {
             floor_closings: Recent::new(),
             floor_off_until: Time::ZERO,
             marked: 0,
+            alike: 0,
         }
     }
 
     /// How much longer than usual a reply of `size` is.
     pub fn excess(&self, size: i32) -> i32 {
         self.base.map_or(0, |base| size - base)
+    }
+
+    /// Whether a reply of `size` is one of many of one size.
+    pub fn constant(&self, size: i32) -> bool {
+        size == self.last && self.alike >= ALIKE
     }
 
     /// Judges a reply.
@@ -180,6 +191,8 @@ impl Sizes {
                 self.aside = facts.size;
             }
         } else {
+            let alike = facts.size == self.last;
+            self.alike = if alike { self.alike.saturating_add(1) } else { 0 };
             self.last = facts.size;
             self.since_gap = self.since_gap.saturating_add(1);
         }
@@ -197,7 +210,8 @@ impl Sizes {
             SignKind::Step if step > *STEP.start() => SignKind::LongStep,
             kind => kind,
         };
-        Reading::NewGap(GapSign { step, excess: self.excess(facts.size), kind })
+        let silent = self.constant(facts.size);
+        Reading::NewGap(GapSign { step, excess: self.excess(facts.size), kind, silent })
     }
 
     /// An early reply that is not about the gap marked last.
@@ -337,146 +351,4 @@ impl Sizes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn facts(size: i32, open: usize) -> Facts {
-        Facts { size, open, explained: true, ..Facts::default() }
-    }
-
-    fn with_base(size: i32) -> Sizes {
-        let mut sizes = Sizes::new();
-        for _ in 0..3 {
-            assert_eq!(sizes.read(&facts(size, 0)), Reading::Plain);
-        }
-        sizes
-    }
-
-    fn is_gap(reading: Reading) -> bool {
-        matches!(reading, Reading::NewGap(_))
-    }
-
-    #[test]
-    fn two_bytes_more_is_a_gap_and_less_is_its_repair() {
-        let mut s = with_base(36);
-        let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
-        assert_eq!((sign.step, sign.excess, sign.kind), (2, 2, SignKind::Step));
-        assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
-        assert!(is_gap(s.read(&facts(40, 1))), "a second gap");
-        assert_eq!(s.read(&facts(38, 2)), Reading::OneClosed);
-        assert_eq!(s.read(&facts(36, 1)), Reading::Closed);
-        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
-    }
-
-    #[test]
-    fn a_gap_closed_one_byte_up_counts_only_when_a_copy_explains_it() {
-        let mut s = with_base(36);
-        s.read(&facts(38, 0));
-        assert_eq!(s.read(&facts(37, 1)), Reading::Plain);
-        assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
-        assert_eq!(s.read(&Facts { copy_due: true, ..facts(37, 1) }), Reading::Closed);
-        assert_eq!(s.excess(36), 0, "the base was not raised");
-    }
-
-    #[test]
-    fn small_steps_move_the_base_but_late_replies_do_not() {
-        let mut s = with_base(36);
-        s.read(&Facts { explained: false, ..facts(37, 0) });
-        assert_eq!(s.excess(36), 0);
-        s.read(&facts(37, 0));
-        assert_eq!(s.excess(37), 0);
-        // One above the smallest of the recent sizes: one byte more is two above the floor.
-        let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
-        assert_eq!(sign.kind, SignKind::Floor);
-    }
-
-    #[test]
-    fn packets_of_the_clients_own_are_noise_until_confirmed() {
-        let mut s = with_base(36);
-        assert_eq!(s.read(&facts(80, 0)), Reading::Noise);
-        assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
-        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
-        // With a gap open a small one is no repair.
-        s.read(&facts(38, 0));
-        assert_eq!(s.read(&facts(32, 1)), Reading::Noise);
-        assert_eq!(s.read(&facts(36, 1)), Reading::Closed);
-        // Twice in a row it is the new size of an acknowledgement.
-        assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
-        assert_eq!(s.read(&facts(32, 0)), Reading::Plain);
-        assert!(is_gap(s.read(&facts(34, 0))));
-    }
-
-    #[test]
-    fn an_oscillating_size_switches_the_floor_off() {
-        let mut s = with_base(36);
-        let mut marks = 0;
-        for n in 0..20 {
-            let now = Time::ZERO + n * 2 * MS;
-            s.read(&Facts { now, ..facts(36, 0) });
-            s.read(&Facts { now, ..facts(37, 0) });
-            if is_gap(s.read(&Facts { now, ..facts(38, 0) })) {
-                marks += 1;
-                s.closed(now, true);
-                s.rebase(37);
-            }
-            s.read(&Facts { now, ..facts(37, 0) });
-        }
-        assert_eq!(marks, FLOOR_CLOSINGS);
-    }
-
-    #[test]
-    fn what_was_given_up_is_part_of_the_base() {
-        let mut s = with_base(36);
-        s.read(&facts(38, 0));
-        s.read(&facts(38, 1));
-        s.abandoned(2, 0);
-        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
-        assert!(is_gap(s.read(&facts(40, 0))));
-        // The sender prunes the old range.
-        s.rebase(40);
-        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
-    }
-
-    #[test]
-    fn one_long_reply_that_was_given_up_does_not_hide_the_next_gap() {
-        let mut s = with_base(36);
-        assert!(is_gap(s.read(&facts(39, 0))), "a frame of the client's own, in truth");
-        s.abandoned(3, 0);
-        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
-        assert!(is_gap(s.read(&facts(38, 0))));
-        // If the next one is as long, that is what they look like now.
-        s.abandoned(2, 0);
-        assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
-        assert!(is_gap(s.read(&facts(40, 0))));
-    }
-
-    #[test]
-    fn gaps_between_two_answered_packets_were_there_before() {
-        let mut s = with_base(36);
-        let beat = Beat { adjacent: true, fast: true, count: 1, ..Beat::default() };
-        let adjacent = |size| Facts { beat, ..facts(size, 0) };
-        assert_eq!(s.read(&adjacent(38)), Reading::Upstream);
-        assert!(is_gap(s.read(&facts(40, 0))), "one more, and not adjacent");
-        s.rebase(36);
-        assert_eq!(s.read(&adjacent(39)), Reading::Upstream);
-        assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
-        assert!(is_gap(s.read(&facts(38, 0))), "39 was something else");
-    }
-
-    #[test]
-    fn a_decimating_client_marks_by_rhythm_once_a_gap() {
-        let mut s = with_base(33);
-        let beat = |trigger| Beat { trigger, count: 1, fast: true, early: true, ..Beat::default() };
-        let early = |trigger, size, open| Facts {
-            beat: beat(trigger),
-            counts_high: true,
-            ..facts(size, open)
-        };
-        let Reading::NewGap(sign) = s.read(&early(100, 34, 0)) else { panic!() };
-        assert_eq!(sign.kind, SignKind::Rhythm);
-        for trigger in 101..=103 {
-            assert_eq!(s.read(&early(trigger, 34, 1)), Reading::Plain);
-        }
-        assert_eq!(s.read(&early(110, 32, 1)), Reading::Closed);
-    }
-}
+mod tests;

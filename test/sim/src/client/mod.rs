@@ -283,10 +283,8 @@ impl Client {
         if level == Level::Data {
             bytes.extend_from_slice(&self.destination);
             let have = bytes.len() + number_len + frames.len() + TAG_LEN;
-            if only_acks {
-                let fill = self.habit.padding.fill(have, &mut self.random);
-                frames.resize(frames.len() + fill, 0);
-            }
+            let fill = self.habit.padding.fill(have, only_acks, &mut self.random);
+            frames.resize(frames.len() + fill, 0);
         } else {
             for id in [&self.destination[..], &self.source] {
                 bytes.push(id.len() as u8);
