@@ -81,9 +81,9 @@ test-rust: setup ## unit and property tests of both Cargo workspaces, and of the
 test-python: setup ## unit tests of the testbed's Python code
 	$(PYTHON) -m pytest $(MININET)/tests $(WIFI)/tests -m 'not experiment and not guest'
 
-test-sim: setup ## the rows of make sim that hold, with fewer seeds, two minutes
+test-sim: setup ## the rows of make sim that hold, with fewer seeds, three minutes
 	cargo build --release $(TESTBED) -p pemi-sim
-	$(SIM) bars --seeds 40 --check
+	$(SIM) bars --seeds 30 --check
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v

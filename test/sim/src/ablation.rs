@@ -32,7 +32,11 @@ pub struct Cell {
 /// The scenarios, by the names of the columns.
 pub fn scenarios() -> Vec<(&'static str, Scenario)> {
     let train = |loss: f64, flow: Flow| Scenario {
-        wifi: Wifi { loss_down: LossModel::Percent(loss), ..Wifi::default() },
+        wifi: Wifi {
+            loss_down: LossModel::Percent(loss),
+            loss_up: LossModel::Percent(loss),
+            ..Wifi::default()
+        },
         wan: Wan { queue_bdp: 4.0, ..Wan::default() },
         flows: vec![flow],
         ..Scenario::default()
@@ -43,6 +47,7 @@ pub fn scenarios() -> Vec<(&'static str, Scenario)> {
     slow.wifi.delay_ms = 5.0;
     let mut bursts = train(0.0, megabytes(5));
     bursts.wifi.loss_down = LossModel::Gemodel([0.68, 100.0 / 3.0, 100.0, 0.0]);
+    bursts.wifi.loss_up = bursts.wifi.loss_down.clone();
     let chromium = Flow { client: ClientKind::Chromium, ..megabytes(5) };
     let radio = |preset, flow: Flow| {
         let mut scenario = train(0.0, Flow { bytes: 2_000_000, ..flow });

@@ -29,4 +29,5 @@ pub mod trace;
 pub mod trace_file;
 pub mod truth;
 pub mod tunables;
+pub mod why;
 pub mod world;

@@ -11,6 +11,7 @@ use pemi_sim::bars::{self, Goodput, Row};
 use pemi_sim::captures;
 use pemi_sim::run::{Assist, Outcome, run_all};
 use pemi_sim::sweep::{self, Sweep};
+use pemi_sim::why;
 
 /// QUIC across a lossy hop in virtual time, with the engine and without.
 #[derive(Parser)]
@@ -88,6 +89,20 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Why the sender learned of losses although it was helped.
+    Why {
+        /// A TOML file; see scenarios/ for examples.
+        scenario: PathBuf,
+        /// How many seeds.
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+        /// Options changed, as with `run`.
+        #[arg(long = "set", value_name = "OPTION=VALUE")]
+        changes: Vec<String>,
+        /// Print the numbers as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Record one run: what happened as JSON, and a drawing of it.
     Trace {
         /// A TOML file; see scenarios/ for examples.
@@ -150,6 +165,17 @@ fn main() -> anyhow::Result<()> {
                 println!("{}", serde_json::to_string_pretty(&cells)?);
             } else {
                 print!("{}", sweep::table(&cells));
+            }
+        }
+        Command::Why { scenario, seeds, changes, json } => {
+            let scenario = pemi_sim::matrix::read(&scenario, &changes)?;
+            let bar = bar(seeds as usize);
+            let causes = why::run(&scenario, seeds, &bar)?;
+            bar.finish_and_clear();
+            if json {
+                println!("{}", serde_json::to_string_pretty(&causes)?);
+            } else {
+                print!("{}", why::table(&causes));
             }
         }
         Command::Trace { scenario: path, seed, assist, changes, flow, out } => {

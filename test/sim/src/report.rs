@@ -51,9 +51,10 @@ pub fn summary(assist: Assist, runs: &[&Outcome]) -> String {
             sum(&|flow| flow.wan_dropped) as f64 / runs.len() as f64,
         );
         text += &format!(
-            ", lost {losses}, noticed {:.1} %, repaired {:.1} %, needless {:.2} %",
+            ", lost {losses}, noticed {:.1} %, repaired {:.1} %, told {:.1} %, needless {:.2} %",
             share(sum(&|flow| flow.inference.noticed), losses),
             share(sum(&|flow| flow.inference.repaired), losses),
+            share(sum(&|flow| flow.told), losses),
             share(needless, sum(&|flow| flow.inference.packets) + copies),
         );
         let up = |value: &dyn Fn(&Inference) -> u64| sum(&|flow| value(&flow.inference_up));

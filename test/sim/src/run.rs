@@ -60,6 +60,9 @@ pub struct FlowResult {
     pub congestion_events: u64,
     /// Packets that the sender took for lost.
     pub lost_packets: u64,
+    /// Of these, those beyond what was dropped before the router: losses of the hop that the
+    /// sender was told of, and what it took for lost though it was not.
+    pub told: u64,
     /// Packets dropped or lost before the router.
     pub wan_dropped: u64,
     /// Datagrams of the client.
@@ -177,6 +180,7 @@ fn result(
             .then(|| frames(&server, flow, end)),
         congestion_events: sender.congestion_events,
         lost_packets: sender.lost_packets,
+        told: sender.lost_packets.saturating_sub(outcome.wan_dropped),
         wan_dropped: outcome.wan_dropped,
         up_packets: outcome.up_packets,
         hop_delay_p95_ms: hop_delay(outcome.truth),

@@ -201,6 +201,11 @@ pub enum LossModel {
     Trace(PathBuf),
 }
 
+/// How late a client host is unless a scenario says otherwise. Measured: with 1 % lost both ways
+/// and 0.1, 0.2 and 0.5 ms quinn gets 82, 72 and 16 of 88 Mbit/s over a WAN of 100, and real
+/// quinn on a quiet machine of two cores 19 (42, 42 and 26 of 46 over one of 50, and real quinn 23).
+pub const WAKE_MS: f64 = 0.5;
+
 /// One flow.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -222,7 +227,8 @@ pub struct Flow {
     /// How the client behaves.
     pub client: ClientKind,
     /// The client host reads what has come only this much later, at most, ms: a
-    /// random time after the first packet of a batch.
+    /// random time after the first packet of a batch. 0 for a host that is prompt, as none
+    /// is: see [`WAKE_MS`].
     pub wake_ms: f64,
     /// The client host collects packets for this long after the first, ms.
     pub batch_ms: f64,
@@ -245,7 +251,7 @@ impl Default for Flow {
             two_way: false,
             cc: CongestionControl::Cubic,
             client: ClientKind::Quinn,
-            wake_ms: 0.0,
+            wake_ms: WAKE_MS,
             batch_ms: 0.0,
             client_id: 0,
             start_ms: 0.0,

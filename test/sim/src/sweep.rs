@@ -39,6 +39,8 @@ pub struct Cell {
     pub unneeded_percent: Option<f64>,
     /// Losses that were repaired in time, percent of all flows' losses.
     pub repaired_percent: Option<f64>,
+    /// Losses that the sender learned of, percent of the same.
+    pub told_percent: Option<f64>,
 }
 
 /// Median and 10th percentile over the seeds.
@@ -146,6 +148,7 @@ fn cell(options: Vec<String>, runs: &[Outcome]) -> Cell {
         goodput_mbps: goodputs.into_iter().map(|(how, all)| (how, goodput(all))).collect(),
         unneeded_percent: percent(needless, sum(|flow| flow.inference.packets) + copies),
         repaired_percent: percent(repaired, sum(|flow| flow.inference.losses)),
+        told_percent: percent(sum(|flow| flow.told), sum(|flow| flow.inference.losses)),
     }
 }
 
@@ -163,14 +166,14 @@ pub fn table(cells: &[Cell]) -> String {
         rows[0].push(format!("{assist:?} median").to_lowercase());
         rows[0].push("p10".into());
     }
-    rows[0].extend(["unneeded %", "repaired %"].map(String::from));
+    rows[0].extend(["unneeded %", "repaired %", "told %"].map(String::from));
     for cell in cells {
         let mut row: Vec<String> =
             cell.options.iter().map(|option| name_and_value(option).1.to_owned()).collect();
         for goodput in cell.goodput_mbps.values() {
             row.extend([goodput.median, goodput.p10].map(|value| format!("{value:.2}")));
         }
-        let percents = [cell.unneeded_percent, cell.repaired_percent];
+        let percents = [cell.unneeded_percent, cell.repaired_percent, cell.told_percent];
         row.extend(percents.map(|p| p.map_or("-".into(), |p| format!("{p:.2}"))));
         rows.push(row);
     }

@@ -31,6 +31,8 @@ pub enum Bar {
     Unneeded(f64),
     /// Share of the losses that were repaired in time.
     Recall(f64),
+    /// Losses that the sender learned of, percent of them.
+    Told(f64),
     /// Client packets that were held, percent.
     Held(f64),
     /// The sender's congestion events differ from those without help by no more
@@ -60,6 +62,7 @@ impl Bar {
             Bar::MeanTimesOff(_) => "mean times off",
             Bar::Unneeded(_) => "unneeded resends",
             Bar::Recall(_) => "recall",
+            Bar::Told(_) => "told",
             Bar::Held(_) => "held",
             Bar::CongestionEvents(_) => "congestion events",
             Bar::WanDrops(_) => "WAN drops",
@@ -84,6 +87,7 @@ impl Bar {
             Bar::TimesOff(times) | Bar::MeanTimesOff(times) => format!(">= {times} x off"),
             Bar::Unneeded(percent) => format!("<= {percent} % of packets"),
             Bar::Recall(share) => format!(">= {share}"),
+            Bar::Told(percent) => format!("<= {percent} % of the losses"),
             Bar::Held(percent) => format!("<= {percent} % of client packets"),
             Bar::CongestionEvents(share) => format!("within {share} of off"),
             Bar::WanDrops(share) => format!("<= {} x off", 1.0 + share),
@@ -104,6 +108,7 @@ impl Bar {
             | Bar::Recall(limit)
             | Bar::Fairness(limit) => value >= 0.95 * limit,
             Bar::Unneeded(limit)
+            | Bar::Told(limit)
             | Bar::Held(limit)
             | Bar::CongestionEvents(limit)
             | Bar::FrameDelay(limit)
@@ -135,9 +140,13 @@ impl Bar {
                 at_most(100.0 * (copies - needed) / (packets + copies).max(1.0), percent)
             }
             Bar::Recall(share) => {
-                let losses = sum(runs.on, |flow| flow.inference.losses);
+                let losses = runs.losses();
                 let repaired = sum(runs.on, |flow| flow.inference.repaired);
                 at_least(if losses > 0.0 { repaired / losses } else { 1.0 }, share)
+            }
+            Bar::Told(percent) => {
+                let [told, losses] = [sum(runs.on, |f| f.told), runs.losses()];
+                at_most(100.0 * told / losses.max(1.0), percent)
             }
             Bar::Held(percent) => {
                 let held: u64 = runs.on.iter().map(|run| run.held).sum();
@@ -174,6 +183,11 @@ impl Bar {
 }
 
 impl Runs<'_> {
+    /// Packets that the hop lost in the runs with the engine.
+    fn losses(&self) -> f64 {
+        sum(self.on, |flow| flow.inference.losses)
+    }
+
     /// Medians for orientation.
     pub fn goodput(&self) -> Goodput {
         let median = |runs: &[Outcome]| round(spread(runs.iter().map(goodput)).median);

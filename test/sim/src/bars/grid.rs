@@ -21,7 +21,7 @@ pub fn cases() -> Vec<Case> {
         fast_wan(),
         bursts(),
         round_trips(),
-        both_ways(),
+        kinder(),
         clients(),
         fairness(),
         calls(),
@@ -34,10 +34,10 @@ pub fn cases() -> Vec<Case> {
     groups.into_iter().flatten().collect()
 }
 
-/// The train with a download, this loss to the clients in percent.
-fn train(cc: CongestionControl, megabytes: u64, loss: f64) -> Scenario {
+/// The train with a download, this loss on the hop in percent, both ways.
+pub(super) fn train(cc: CongestionControl, megabytes: u64, loss: f64) -> Scenario {
     Scenario {
-        wifi: Wifi { loss_down: percent(loss), ..Wifi::default() },
+        wifi: Wifi { loss_down: percent(loss), loss_up: percent(loss), ..Wifi::default() },
         wan: Wan { queue_bdp: ROOMY, ..Wan::default() },
         flows: vec![Flow { bytes: megabytes * MB, cc, ..Flow::default() }],
         ..Scenario::default()
@@ -149,6 +149,7 @@ fn bursts() -> Vec<Case> {
             let p = r * average / (100.0 - average);
             let mut scenario = train(CongestionControl::Cubic, 5, 0.0);
             scenario.wifi.loss_down = LossModel::Gemodel([p, r, 100.0, 0.0]);
+            scenario.wifi.loss_up = scenario.wifi.loss_down.clone();
             let title = format!("bursts of {length}, {average} % on average");
             cases.push(case(title, scenario, &[Bar::TimesOff(2.0), Bar::OfLossless(0.85)]));
         }
@@ -167,16 +168,25 @@ fn round_trips() -> Vec<Case> {
     .collect()
 }
 
-fn both_ways() -> Vec<Case> {
-    let sizes = SIZES_MB.into_iter();
-    sizes
-        .map(|megabytes| {
+/// What is kinder than a hop and a host are: nothing is lost on the way to the router, or the
+/// client reads what comes at once. Each for itself and both together.
+fn kinder() -> Vec<Case> {
+    let kinds = [("one way", true, false), ("prompt host", false, true), ("ideal", true, true)];
+    let mut cases = Vec::new();
+    for (kind, one_way, prompt) in kinds {
+        for megabytes in SIZES_MB {
             let mut scenario = train(CongestionControl::Cubic, megabytes, 1.0);
-            scenario.wifi.loss_up = percent(1.0);
-            let title = format!("1 % both ways, {megabytes} MB");
-            case(title, scenario, &[Bar::OfLossless(0.95)])
-        })
-        .collect()
+            if one_way {
+                scenario.wifi.loss_up = LossModel::None;
+            }
+            if prompt {
+                scenario.flows[0].wake_ms = 0.0;
+            }
+            let title = format!("{kind}, {megabytes} MB 1 %");
+            cases.push(case(title, scenario, &[Bar::OfLossless(0.95)]));
+        }
+    }
+    cases
 }
 
 /// Behaviours of clients: `true` where there is a signal to go by.

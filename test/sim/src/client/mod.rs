@@ -4,7 +4,7 @@
 
 mod habit;
 mod space;
-mod wire;
+pub(crate) mod wire;
 
 use std::collections::BTreeMap;
 
