@@ -65,12 +65,17 @@ pub enum Rule {
     Regular,
     /// Where all replies are of one size any steady count is a rhythm ([`crate::infer::rhythm`]).
     Count,
+    /// Frames of a client's own that wait while there is a gap ([`crate::infer::sizes`]).
+    Shorter,
+    /// Where sizes vary for other reasons a second reply has to show a gap as well
+    /// ([`crate::infer::sizes`]).
+    Repeat,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 27] = [
+    pub const ALL: [(Rule, &'static str); 29] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -98,6 +103,8 @@ impl Rule {
         (Rule::Answer, "answer"),
         (Rule::Regular, "regular"),
         (Rule::Count, "count"),
+        (Rule::Shorter, "shorter"),
+        (Rule::Repeat, "repeat"),
     ];
 }
 

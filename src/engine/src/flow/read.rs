@@ -104,7 +104,7 @@ impl Flow {
             Reading::NewGap(sign) => self.new_gap(cx, sign, beat, previous),
             Reading::OneClosed => self.one_closed(cx),
             Reading::Closed if !self.gaps.open().is_empty() => {
-                self.all_closed(cx);
+                self.all_closed(cx, &beat);
                 return true;
             }
             Reading::Upstream => {
@@ -139,6 +139,13 @@ impl Flow {
             return (Reading::Plain, beat);
         }
         let facts = self.size_facts(cx.now, size, previous, from_copy, offset, beat);
+        let facts = Facts {
+            shrinks: cx.config.has(Rule::Shorter) && self.rhythm.replies_often(),
+            repeats: cx.config.has(Rule::Repeat)
+                && self.rhythm.replies_often()
+                && cx.hop.doubt.hesitates(),
+            ..facts
+        };
         let reading = self.sizes.read(&facts);
         let Reading::NewGap(sign) = reading else {
             return (self.heard_of_copy(cx, reading, &beat, size), beat);
@@ -171,7 +178,7 @@ impl Flow {
 
     fn answers_copy(&self, now: Time, beat: &Beat) -> bool {
         let usual = self.rhythm.usual_count();
-        let too_soon = usual > BY_TWOS && beat.count < usual && !beat.timer;
+        let too_soon = usual > BY_TWOS && beat.count < usual && !beat.timer && !beat.in_step;
         let near = self.gaps.nearest_reply(now, self.rtt.get(), 0);
         let due = near.is_some_and(|off| off <= self.rtt.within(Margin::Near));
         too_soon && due || self.gaps.acknowledges_copy(now, &self.rtt, beat)
@@ -208,6 +215,7 @@ impl Flow {
             excess: self.sizes.excess(size),
             copy_due: from_copy.is_some_and(|from_copy| from_copy <= self.rtt.within(Margin::Near)),
             constant: cx.config.has(Rule::Count) && self.sizes.constant(size),
+            always_constant: cx.config.has(Rule::Count) && self.sizes.always_constant(size),
             regular_only: cx.config.has(Rule::Regular),
             sent: self.packets,
             since_last: previous.map(|previous| now.since(previous)),
@@ -260,6 +268,8 @@ impl Flow {
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),
             counts_high: self.rhythm.counts_high(),
+            shrinks: false,
+            repeats: false,
             beat,
         }
     }

@@ -33,7 +33,8 @@ impl Flow {
         let since_reply = previous.map_or(0, |previous| {
             gaps::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
         });
-        let mut names = gaps::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
+        let mut names =
+            gaps::rank(sign.shown, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
         if (self.rhythm.counts_high() || beat.early) && self.rtt.sharp() {
             self.name_by_chain(cx.cache, &beat, &mut names);
         }
@@ -176,10 +177,13 @@ impl Flow {
         self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
     }
 
-    pub(super) fn all_closed(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn all_closed(&mut self, cx: &mut Context<'_>, beat: &Beat) {
         let now = cx.now;
         let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
-        let by_copy = self.closed_by_copy(cx);
+        // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
+        let varies = cx.config.has(Rule::Repeat) && self.sizes.restless();
+        let believed = !varies || self.gaps.acknowledges_copy(now, &self.rtt, beat);
+        let by_copy = believed && self.closed_by_copy(cx);
         if by_copy && !by_floor {
             self.budget.earn();
             cx.hop.repaired(now, self.budget.very_lossy());
@@ -198,9 +202,13 @@ impl Flow {
             self.rtt.repaired(now, now.since(gap.opened), gap.sign.excess >= 2);
         }
         for gap in self.gaps.take_gaps() {
-            self.governor.closed(now, gap.sign.kind);
             if by_copy {
+                self.governor.closed(now, gap.sign.kind);
                 self.repaired(cx, &gap);
+            } else if gap.sign.kind == SignKind::Repeated {
+                self.governor.abandoned(now, gap.sign.kind);
+            } else {
+                self.governor.closed(now, gap.sign.kind);
             }
         }
         self.sizes.closed(now, by_floor);

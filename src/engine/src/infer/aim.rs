@@ -18,6 +18,8 @@ pub(crate) struct Reply {
     pub copy_due: bool,
     /// It is one of many of one size.
     pub constant: bool,
+    /// ... and this client's always are.
+    pub always_constant: bool,
     /// Only counts that are mostly the same are heeded.
     pub regular_only: bool,
     /// Packets sent down so far.

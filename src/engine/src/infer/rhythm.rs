@@ -102,6 +102,8 @@ pub(crate) struct Rhythm {
     usual: u64,
     steady: bool,
     regular: bool,
+    /// All replies are of one size.
+    constant: bool,
     timer: Option<Nanos>,
     previous_trigger: Option<(Id, u64)>,
     /// That one was certain: timing named one packet, and no reply to a copy was
@@ -133,6 +135,9 @@ pub(crate) struct Beat {
     pub timer: bool,
     /// It came before the count or the timer was reached: a gap.
     pub early: bool,
+    /// The one before was out of step, and this one is not if that is left out: that was a frame of
+    /// the client's own.
+    pub in_step: bool,
     /// It came one packet later than the client's very steady count.
     pub skipped: bool,
     /// It was triggered by the very next packet after the previous trigger: no
@@ -164,6 +169,7 @@ impl Rhythm {
             usual: 0,
             steady: false,
             regular: false,
+            constant: false,
             timer: None,
             previous_trigger: None,
             previous_certain: false,
@@ -198,7 +204,7 @@ impl Rhythm {
     /// 0 for others.
     pub fn batch_wait(&self) -> Nanos {
         let some = (OFTEN..self.tunables.decimating_from()).contains(&self.usual);
-        if some && !self.steady && !self.decimating { self.reply_gap } else { 0 }
+        if some && !(self.steady && self.constant) && !self.decimating { self.reply_gap } else { 0 }
     }
 
     /// Extra time to wait for a reply if the client replies rarely.
@@ -264,6 +270,7 @@ impl Rhythm {
             self.per_reply += (packets * PARTS - self.per_reply) / PER_REPLY_PART;
         }
         self.sent_at_reply = reply.sent;
+        self.constant = reply.always_constant;
         self.beat(reply, rtt, trail, cache).unwrap_or_default()
     }
 
@@ -302,6 +309,7 @@ impl Rhythm {
         self.decimating &= self.per_reply >= SELDOM;
         let (timer_reached, timer_now) = self.timer_at(waited, rtt);
         beat.timer = usual >= self.tunables.decimating_from() && timer_now;
+        beat.in_step = self.out_of_step_from.take().is_some_and(|from| from + usual == aim.number);
         self.follow_chain(&mut beat);
         // In a run of single replies only the next packet can have triggered this one.
         let in_run = usual >= self.tunables.decimating_from()
@@ -322,7 +330,7 @@ impl Rhythm {
         self.ones = if beat.count == 1 && aim.similar <= 1 { self.ones + 1 } else { 0 };
         beat.ones = self.ones;
         if !reply.copy_due {
-            let doubt = self.doubt(&aim, since_copy, previous_certain);
+            let doubt = self.doubt(reply, &aim, since_copy, previous_certain);
             self.tell(&mut beat, reply, &aim, doubt, timer_reached, rtt);
         }
         Some(beat)
@@ -358,8 +366,8 @@ impl Rhythm {
 
     /// By how much a count may be wrong. The reply to a copy begins a new one, and which packets
     /// had come by then is not known for certain.
-    fn doubt(&self, aim: &Aim, since_copy: bool, previous_certain: bool) -> u64 {
-        if self.steady && aim.certain && previous_certain {
+    fn doubt(&self, reply: &Reply, aim: &Aim, since_copy: bool, previous_certain: bool) -> u64 {
+        if reply.always_constant && self.steady && aim.certain && previous_certain {
             return 0;
         }
         aim.similar.saturating_sub(1).max(1) + u64::from(since_copy)
@@ -377,7 +385,8 @@ impl Rhythm {
         rtt: &LocalRtt,
     ) {
         let usual = self.usual_count();
-        beat.skipped = self.skipped(beat.count, aim, usual, reply.constant, rtt);
+        let counts_surely = reply.constant && doubt == 0;
+        beat.skipped = self.skipped(beat.count, aim, usual, counts_surely, rtt);
         let counts = if usual >= self.tunables.decimating_from() {
             self.regular || !reply.regular_only
         } else {
@@ -385,11 +394,8 @@ impl Rhythm {
         };
         // Between two packets that were acknowledged one after the other nothing can be missing.
         let between = beat.count > 1 || !reply.constant;
-        // The one before was out of step, and this one is not if that had not been: it was a
-        // frame of the client's own.
-        let in_step = self.out_of_step_from.take() == beat.trigger.checked_sub(usual);
         let early = counts && between && beat.count + doubt < usual && !timer_reached;
-        let before_count = early && !(reply.constant && in_step);
+        let before_count = early && !(reply.constant && beat.in_step);
         beat.early = before_count || self.singles_at_first(beat.count, reply.sent, usual, rtt);
         if beat.early {
             self.out_of_step_from = beat.trigger.checked_sub(beat.count);
@@ -407,8 +413,8 @@ impl Rhythm {
 
     /// Whether a client that very steadily acknowledges every second packet has taken three; of one
     /// whose sizes say nothing any count will do.
-    fn skipped(&self, count: u64, aim: &Aim, usual: u64, constant: bool, rtt: &LocalRtt) -> bool {
-        let one_more = (usual == 2 || constant && usual > 2) && count == usual + 1;
+    fn skipped(&self, count: u64, aim: &Aim, usual: u64, surely: bool, rtt: &LocalRtt) -> bool {
+        let one_more = (usual == 2 || surely && usual > 2) && count == usual + 1;
         self.steady
             && one_more
             && aim.similar <= 1

@@ -42,6 +42,11 @@ impl Doubt {
         now.since(self.since) < self.wait.min(longest)
     }
 
+    /// Whether more attempts were in vain than repairs make up for.
+    pub fn hesitates(&self) -> bool {
+        self.wait > 0
+    }
+
     /// An attempt for a gap that was opened then came to nothing. Of several under way at once
     /// one counts: a queue that overflows before the router causes many.
     pub fn in_vain(&mut self, now: Time, opened: Time) {

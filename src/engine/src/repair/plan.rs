@@ -117,7 +117,11 @@ fn attempts(facts: &Facts) -> u32 {
         // A copy that is not answered was not needed, or was lost itself.
         _ if facts.silent => 1,
         SignKind::Rhythm => facts.tunables.attempts_by_rhythm(),
-        SignKind::Step | SignKind::LongStep | SignKind::Floor => facts.tunables.attempts(),
+        SignKind::Step
+        | SignKind::LongStep
+        | SignKind::Floor
+        | SignKind::Shorter
+        | SignKind::Repeated => facts.tunables.attempts(),
     };
     // Where timing is sharp the first try rarely misses a loss, and most marks on a hop
     // that loses nothing are none.

@@ -14,7 +14,16 @@ fn beginning() -> (Rhythm, LocalRtt, Trail, Cache) {
 
 fn reply(now: Time, sent: u64, since_last: Option<Nanos>) -> Reply {
     let (constant, regular_only) = (false, true);
-    Reply { now, excess: 0, copy_due: false, constant, regular_only, sent, since_last }
+    Reply {
+        now,
+        excess: 0,
+        copy_due: false,
+        constant,
+        always_constant: constant,
+        regular_only,
+        sent,
+        since_last,
+    }
 }
 
 fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Vec<Beat>) {
@@ -40,7 +49,8 @@ fn beats_of(
                 trail.push(&mut cache, at(sent), sent, &[0; 40]);
             }
             let since_last = last.replace(now).map(|l| now.since(l));
-            let reply = Reply { constant, ..reply(now, sent, since_last) };
+            let reply =
+                Reply { constant, always_constant: constant, ..reply(now, sent, since_last) };
             rhythm.observe(&reply, &rtt, &mut trail, &cache)
         })
         .collect();

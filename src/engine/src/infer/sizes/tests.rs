@@ -151,3 +151,41 @@ fn of_replies_of_one_size_none_shows_a_gap() {
     let Reading::NewGap(sign) = s.read(&early(48)) else { panic!() };
     assert!(!sign.silent, "its size shows something");
 }
+
+#[test]
+fn a_client_that_becomes_shorter_shows_its_gaps_by_that() {
+    let mut s = with_base(46);
+    s.read(&facts(46, 0));
+    let beat = Beat { trigger: 90, count: 2, fast: true, ..Beat::default() };
+    let heeded = |size, open| Facts { beat, shrinks: true, ..facts(size, open) };
+    assert_eq!(s.clone().read(&facts(37, 0)), Reading::Noise, "it is not heeded");
+    let Reading::NewGap(sign) = s.read(&heeded(37, 0)) else { panic!() };
+    assert_eq!(sign.kind, SignKind::Shorter);
+    assert_eq!(s.read(&heeded(37, 1)), Reading::Plain);
+    assert!(is_gap(s.read(&heeded(39, 1))), "a second one");
+    assert_eq!(s.read(&heeded(37, 2)), Reading::OneClosed);
+    assert_eq!(s.clone().read(&heeded(35, 1)), Reading::Closed, "and its other frames wait");
+    assert_eq!(s.read(&heeded(46, 1)), Reading::Closed);
+    assert_eq!(s.read(&heeded(46, 0)), Reading::Plain);
+}
+
+#[test]
+fn where_sizes_vary_a_second_reply_has_to_show_a_gap() {
+    let mut s = with_base(36);
+    for _ in 0..3 {
+        s.read(&facts(39, 0));
+        s.rebase(36);
+    }
+    assert!(s.restless());
+    let beat = Beat { fast: true, ..Beat::default() };
+    let repeats = |ms: i64, size| {
+        let now = Time::ZERO + ms * MS;
+        Facts { beat, repeats: true, now, ..facts(size, 0) }
+    };
+    assert!(is_gap(s.clone().read(&facts(38, 0))), "unless attempts work");
+    assert_eq!(s.read(&repeats(1, 38)), Reading::Plain);
+    assert_eq!(s.read(&repeats(2, 36)), Reading::Plain);
+    assert_eq!(s.read(&repeats(3, 38)), Reading::Plain);
+    let Reading::NewGap(sign) = s.read(&repeats(4, 38)) else { panic!() };
+    assert_eq!((sign.kind, sign.shown), (SignKind::Repeated, Time::ZERO + 3 * MS));
+}
