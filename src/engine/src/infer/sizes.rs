@@ -185,9 +185,7 @@ impl Sizes {
         }
         let base = *self.base.get_or_insert(facts.size);
         let mut excess = facts.size - base;
-        if facts.open == 0 && (base - self.aside).abs() > 1 {
-            self.note_restless(excess);
-        }
+        self.note_restless(facts.open, base, excess);
         let mut by_floor = false;
         if facts.open == 0
             && excess >= 1
@@ -267,8 +265,12 @@ impl Sizes {
         sign
     }
 
-    /// Takes note of a reply while no gap is open.
-    fn note_restless(&mut self, excess: i32) {
+    /// Takes note of how much longer a reply is, unless gaps are open or the usual size is that of
+    /// small packets of the client's own.
+    fn note_restless(&mut self, open: usize, base: i32, excess: i32) {
+        if open > 0 || (base - self.aside).abs() <= 1 {
+            return;
+        }
         let sample = if NO_GAP.contains(&excess) { 1024 } else { 0 };
         self.restless += (sample - self.restless) / RESTLESS_PART;
     }
