@@ -71,12 +71,24 @@ pub enum Rule {
     InVain,
     /// Where packets follow each other closely a reply names a window ([`crate::repair::gaps`]).
     Window,
+    /// A copy that is answered at once has repaired what sizes do not show
+    /// ([`crate::flow::read`]).
+    Answer,
+    /// A rhythm has to be regular before it may speak ([`crate::infer::rhythm`]).
+    Regular,
+    /// Where all replies are of one size any steady count is a rhythm ([`crate::infer::rhythm`]).
+    Count,
+    /// Frames of a client's own that wait while there is a gap ([`crate::infer::sizes`]).
+    Shorter,
+    /// Where sizes vary for other reasons a second reply has to show a gap as well
+    /// ([`crate::infer::sizes`]).
+    Repeat,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 29] = [
+    pub const ALL: [(Rule, &'static str); 34] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -106,24 +118,29 @@ impl Rule {
         (Rule::Prune, "prune"),
         (Rule::InVain, "in-vain"),
         (Rule::Window, "window"),
+        (Rule::Answer, "answer"),
+        (Rule::Regular, "regular"),
+        (Rule::Count, "count"),
+        (Rule::Shorter, "shorter"),
+        (Rule::Repeat, "repeat"),
     ];
 }
 
 /// A set of rules.
 #[cfg(feature = "ablation")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules(u32);
+pub struct Rules(u64);
 
 #[cfg(feature = "ablation")]
 impl Rules {
     /// The same set with one more rule.
     #[must_use]
     pub fn with(self, rule: Rule) -> Rules {
-        Rules(self.0 | 1 << rule as u32)
+        Rules(self.0 | 1 << rule as u64)
     }
 
     /// Whether a rule is in it.
     pub fn has(self, rule: Rule) -> bool {
-        self.0 & 1 << rule as u32 != 0
+        self.0 & 1 << rule as u64 != 0
     }
 }

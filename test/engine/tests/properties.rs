@@ -133,7 +133,9 @@ fn wandering_reaches_what_matters() {
     let router = wander(config, 3, 250_000, 2);
     let stats = router.stats(Time::ZERO);
     assert!(stats.concealed_gaps > 20 && stats.concealed_late > 0, "{stats:?}");
-    assert!(stats.losses_repaired > 20 && stats.losses_upstream > 20, "{stats:?}");
+    // Sizes that change at random prove little: a repair is believed only where no packet explains
+    // the reply as well, so that there are few.
+    assert!(stats.losses_repaired > 2 && stats.losses_upstream > 20, "{stats:?}");
 }
 
 proptest! {

@@ -5,6 +5,7 @@
 mod checks;
 mod fast;
 mod grid;
+mod habits;
 pub mod offline;
 mod open;
 mod radio;

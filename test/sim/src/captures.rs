@@ -164,10 +164,19 @@ mod tests {
             ("chromium-quicgo-loss0-seed9", 5750, 0),
             ("chromium-quicgo-loss1-seed7", 5746, 56),
             ("chromium-quicgo-loss1-seed8", 5802, 67),
+            ("curl-quicgo-loss0-seed1", 3759, 0),
+            ("curl-quicgo-loss1-seed1", 3747, 35),
+            ("curl-quicgo-loss1-seed2", 3712, 41),
+            ("msquic-quicgo-loss0-seed1", 3708, 0),
+            ("msquic-quicgo-loss1-seed1", 3693, 34),
+            ("msquic-quicgo-loss1-seed2", 3663, 38),
             ("quicgo-5MB-loss1-seed3", 3648, 33),
             ("quicgo-rtc-loss1-seed22", 2991, 13),
             ("quinn-5MB-loss1-seed4", 3579, 40),
             ("quinn-rtc-loss1-seed21", 2694, 31),
+            ("s2n-quicgo-loss0-seed1", 3690, 0),
+            ("s2n-quicgo-loss1-seed1", 3695, 34),
+            ("s2n-quicgo-loss1-seed2", 3667, 38),
         ];
         assert_eq!(counts, expected);
         for score in &scores {

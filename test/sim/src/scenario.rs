@@ -320,6 +320,26 @@ pub enum ClientKind {
     Padded,
     /// Every 2nd; each acknowledgement is padded by 0 to 32 bytes at random.
     RandomPadding,
+    /// As libcurl on ngtcp2: every 2nd, at once on a gap, padded to one size.
+    Ngtcp2,
+    /// As s2n-quic: every 10th, one at once on a gap, padded to one size.
+    S2n,
+    /// As msquic: every 2nd, and shorter by some frames while there is a gap.
+    Msquic,
+    /// As a busy Firefox: after 5 to 9 packets, irregularly.
+    Irregular,
+    /// Every 4th, one at once on a gap, padded to one size.
+    Every4,
+    /// Every 2nd, and no sooner on a gap; sizes vary for other reasons.
+    Patient,
+    /// Every 2nd, and by the server's wish every 16th after a while, with or without gaps.
+    AckFrequency,
+    /// The same, and at once when a third packet beyond a gap has come.
+    AckFrequencyThird,
+    /// Every 2nd, with the times of what was received.
+    Timestamps,
+    /// Every 2nd; one of four acknowledgements is longer by 1 to 6 bytes.
+    Varying,
     /// TCP with cubic at the server: not QUIC, never helped.
     Tcp,
 }

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn without_signs_nothing_is_noticed() {
-        let blind = causes(&["flow.client=padded"]);
+        let blind = causes(&["flow.client=delayed"]);
         assert!(2 * blind.told[&Cause::NotNoticed] > blind.losses, "{blind:?}");
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod out;
 mod read;
 mod repair;
 mod reported;
+mod tail;
 mod told;
 mod validation;
 mod window;
@@ -38,17 +39,13 @@ use crate::repair::exact::Exact;
 use crate::repair::gaps::Gaps;
 use crate::repair::governor::Governor;
 use crate::repair::start::Start;
-use crate::repair::tail::{Copy, Tail};
+use crate::repair::tail::Tail;
 use crate::rules::Rule;
 use crate::store::cache::Trail;
 use crate::time::{Nanos, Time};
 use crate::tunables::Tunables;
 use crate::wire::quic::Datagram;
 use crate::wire::recognise::{Judgement, Recogniser};
-
-/// Unanswered packets at the end of a burst from which on a reply is overdue (RFC 9000, section
-/// 13.2.2: a receiver replies to every second packet).
-const LEAST_UNACKNOWLEDGED: u64 = 2;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -468,32 +465,6 @@ impl Flow {
             }
         }
         self.tail_timeout(cx);
-    }
-
-    fn tail_timeout(&mut self, cx: &mut Context<'_>) {
-        let least = self.rhythm.usual_count().max(LEAST_UNACKNOWLEDGED);
-        let Some(step) = self.tail.timeout(cx.now, self.packets, least, &self.rtt) else {
-            return;
-        };
-        let Some(id) = self.trail.newest(cx.cache) else { return };
-        let unwanted = self.rhythm.decimating()
-            || self.guard.own_queue()
-            || !self.trusted()
-            || self.is_reported(cx)
-            || self.doubts(cx);
-        if unwanted || !cx.config.has(Rule::Tail) {
-            return;
-        }
-        let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
-        let earned = self.budget.tokens(self.rtt.sharp()) >= 1;
-        let speculative = self.budget.speculative() || cx.hop.counts.lossy(cx.now);
-        match step.copy(first, speculative, earned) {
-            Some(Copy::Suspected) => {
-                self.copy(cx, id);
-            }
-            Some(Copy::Earned) => self.resend(cx, id),
-            None => {}
-        }
     }
 
     /// Releases everything that is held.

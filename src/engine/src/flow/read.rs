@@ -6,7 +6,7 @@ use crate::api::{Handle, Verdict};
 use crate::flow::context::Context;
 use crate::infer::aim::Reply;
 use crate::infer::rhythm::Beat;
-use crate::infer::sign::SignKind;
+use crate::infer::sign::{GapSign, SignKind};
 use crate::infer::sizes::{Facts, Reading};
 use crate::infer::stall::Moment;
 use crate::measure::margin::Margin;
@@ -19,6 +19,9 @@ const RIGHT_AFTER: Nanos = 400 * US;
 /// A decimating client's reply this close to when the reply to a packet was due is that packet's,
 /// and not a copy's (chosen: a third of what is still sharp).
 const EXACT: Nanos = 60 * US;
+/// A client that counts to this many replies so often that a reply before its count means nothing
+/// (RFC 9000, section 13.2.2).
+const BY_TWOS: u64 = 2;
 /// One part in this many of a round trip passes before a sender takes a packet for lost from
 /// time alone (RFC 9002, section 6.1.2: kTimeThreshold is 9/8).
 const TIME_THRESHOLD_PART: Nanos = 8;
@@ -106,7 +109,7 @@ impl Flow {
             Reading::NewGap(sign) => self.new_gap(cx, sign, beat, previous, last),
             Reading::OneClosed => self.one_closed(cx),
             Reading::Closed if !self.gaps.open().is_empty() => {
-                self.all_closed(cx);
+                self.all_closed(cx, &beat);
                 return true;
             }
             Reading::Upstream => {
@@ -134,15 +137,49 @@ impl Flow {
         let from_copy = self.off_copy(cx);
         let beat = self.beat(cx, size, previous, from_copy);
         let offset = self.follow(cx, &beat);
-        if cx.config.has(Rule::Storm) && self.governor.storms(cx.now, self.sizes.excess(size)) {
+        let out_of_step = beat.skipped || beat.early && beat.count > 1;
+        let excess = self.sizes.excess(size);
+        if cx.config.has(Rule::Storm) && self.governor.storms(cx.now, excess, out_of_step) {
             self.sizes.rebase(size);
             return (Reading::Plain, beat);
         }
         let facts = self.size_facts(cx, size, previous, from_copy, offset, beat);
         let reading = self.sizes.read(&facts);
-        let Reading::NewGap(sign) = reading else { return (reading, beat) };
-        let veto = Veto::ORDER.into_iter().find(|veto| self.forbids(cx, *veto, sign.kind));
-        (veto.map_or(reading, |veto| self.vetoed(cx, veto, size)), beat)
+        let Reading::NewGap(sign) = reading else {
+            return (self.heard_of_copy(cx, reading, &beat, size), beat);
+        };
+        let veto = Veto::ORDER.into_iter().find(|veto| self.forbids(cx, *veto, &sign));
+        (veto.map_or(reading, |veto| self.vetoed(cx, veto, size, sign.silent)), beat)
+    }
+
+    /// Where sizes show nothing a reply that a copy explains, and no packet or not the client's
+    /// count, shows that the copy was needed: a client replies at once to what it has missed, and
+    /// not at all to what it has had.
+    fn heard_of_copy(
+        &mut self,
+        cx: &Context<'_>,
+        reading: Reading,
+        beat: &Beat,
+        size: i32,
+    ) -> Reading {
+        let silent = cx.config.has(Rule::Answer) && self.gaps.awaits_answer(cx.now, &self.rtt);
+        let unread = matches!(reading, Reading::Plain | Reading::Noise);
+        if !silent || !unread || !self.answers_copy(cx.now, beat) {
+            return reading;
+        }
+        if self.gaps.open().len() > 1 {
+            return Reading::OneClosed;
+        }
+        self.sizes.rebase(size);
+        Reading::Closed
+    }
+
+    fn answers_copy(&self, now: Time, beat: &Beat) -> bool {
+        let usual = self.rhythm.usual_count();
+        let too_soon = usual > BY_TWOS && beat.count < usual && !beat.timer && !beat.in_step;
+        let near = self.gaps.nearest_reply(now, self.rtt.get(), 0);
+        let due = near.is_some_and(|off| off <= self.rtt.within(Margin::Near));
+        too_soon && due || self.gaps.acknowledges_copy(now, &self.rtt, beat)
     }
 
     /// Looks whether this datagram of the receiver's ends a stall; `previous` is when the one
@@ -175,6 +212,9 @@ impl Flow {
             now,
             excess: self.sizes.excess(size),
             copy_due: from_copy.is_some_and(|from_copy| from_copy <= self.rtt.within(Margin::Near)),
+            constant: cx.config.has(Rule::Count) && self.sizes.constant(size),
+            always_constant: cx.config.has(Rule::Count) && self.sizes.always_constant(size),
+            regular_only: cx.config.has(Rule::Regular),
             sent: self.packets,
             since_last: previous.map(|previous| now.since(previous)),
             spacing: self.pace.spacing(),
@@ -234,20 +274,24 @@ impl Flow {
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),
             counts_high: self.rhythm.counts_high(),
+            shrinks: cx.config.has(Rule::Shorter) && self.rhythm.replies_often(),
+            repeats: cx.config.has(Rule::Repeat)
+                && self.rhythm.replies_often()
+                && cx.hop.doubt.hesitates(),
             beat,
         }
     }
 
     /// Asks one rule whether it speaks against a gap that a sign of this kind revealed.
-    fn forbids(&mut self, cx: &Context<'_>, veto: Veto, kind: SignKind) -> bool {
+    fn forbids(&mut self, cx: &Context<'_>, veto: Veto, sign: &GapSign) -> bool {
         let on = |rule| cx.config.has(rule);
         match veto {
-            Veto::SwitchedOff => !on(kind.rule()),
+            Veto::SwitchedOff => !on(sign.kind.rule()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
             Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),
             Veto::Uncounted => self.counted(cx) == 0,
-            Veto::Doubt => self.doubts(cx),
+            Veto::Doubt => self.doubts(cx, sign.silent && on(Rule::Answer)),
             Veto::Hopeless => on(Rule::Hope) && self.governor.lets_pass(),
             Veto::Storm => on(Rule::Overflow) && self.storm_begins(cx),
             Veto::NoRoom => self.gaps.is_full(),
@@ -255,17 +299,20 @@ impl Flow {
     }
 
     /// Whether it is too early for an attempt, as too many were in vain.
-    pub(super) fn doubts(&self, cx: &Context<'_>) -> bool {
-        cx.config.has(Rule::Doubt) && cx.hop.doubt.forbids(cx.now)
+    pub(super) fn doubts(&self, cx: &Context<'_>, answered: bool) -> bool {
+        cx.config.has(Rule::Doubt) && cx.hop.doubt.forbids(cx.now, answered)
     }
 
     /// What a reply says whose sign was not acted on.
-    fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32) -> Reading {
+    fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32, silent: bool) -> Reading {
         match veto {
             Veto::SwitchedOff => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
             Veto::Blur | Veto::Stall | Veto::Uncounted | Veto::Doubt | Veto::Hopeless => {
                 cx.stats.losses_upstream += 1;
+                if silent && matches!(veto, Veto::Doubt) {
+                    self.governor.upstream(cx.now);
+                }
             }
             Veto::Storm => self.step_aside(cx),
             Veto::NoRoom => return Reading::Noise,

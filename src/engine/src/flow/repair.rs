@@ -34,7 +34,8 @@ impl Flow {
         let since_reply = previous.map_or(0, |previous| {
             gaps::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
         });
-        let mut names = gaps::rank(now, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
+        let mut names =
+            gaps::rank(sign.shown, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
         if (self.rhythm.counts_high() || beat.early) && self.rtt.sharp() {
             self.name_by_chain(cx.cache, &beat, &mut names);
         }
@@ -45,7 +46,7 @@ impl Flow {
         }
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
-        let facts = self.facts(cx, sign.kind, since_reply, missing);
+        let facts = self.facts(cx, sign, since_reply, missing);
         let attempt = plan(&Facts { window, ..facts });
         let width = match attempt.width {
             Width::Packets(packets) => packets,
@@ -81,13 +82,14 @@ impl Flow {
     }
 
     /// The facts by which [`plan`] decides.
-    fn facts(&self, cx: &Context<'_>, sign: SignKind, since_reply: usize, missing: u64) -> Facts {
+    fn facts(&self, cx: &Context<'_>, sign: GapSign, since_reply: usize, missing: u64) -> Facts {
         let sharp = self.rtt.sharp();
         let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
         Facts {
             tunables: cx.config.tunables(),
-            sign,
-            weak: self.governor.weak(cx.now, sign),
+            sign: sign.kind,
+            silent: sign.silent && cx.config.has(Rule::Answer),
+            weak: self.governor.weak(cx.now, sign.kind),
             armed: self.governor.armed(cx.now) && !self.rhythm.clumps(),
             rtt: self.rtt.get(),
             margin: self.rtt.within(Margin::Overdue),
@@ -180,14 +182,22 @@ impl Flow {
         self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
     }
 
-    pub(super) fn all_closed(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn all_closed(&mut self, cx: &mut Context<'_>, beat: &Beat) {
         let now = cx.now;
         let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
-        let by_copy = self.closed_by_copy(cx);
+        // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
+        let varies = cx.config.has(Rule::Repeat) && self.sizes.restless();
+        let believed = !varies || self.gaps.acknowledges_copy(now, &self.rtt, beat);
+        let by_copy = believed && self.closed_by_copy(cx);
         if by_copy && !by_floor {
             self.budget.earn();
             cx.hop.repaired(now, self.budget.very_lossy());
-            cx.hop.doubt.repaired();
+            let silent = self.gaps.open().iter().any(|gap| gap.sign.silent);
+            if silent && cx.config.has(Rule::Answer) {
+                cx.hop.doubt.answered();
+            } else {
+                cx.hop.doubt.repaired();
+            }
         } else if let (false, [gap, ..]) = (by_copy, self.gaps.open()) {
             cx.hop.doubt.in_vain(now, gap.opened);
         }
@@ -197,9 +207,13 @@ impl Flow {
             self.rtt.repaired(now, now.since(gap.opened), gap.sign.excess >= 2);
         }
         for gap in self.gaps.take_gaps() {
-            self.governor.closed(now, gap.sign.kind);
             if by_copy {
+                self.governor.closed(now, gap.sign.kind);
                 self.repaired(cx, &gap);
+            } else if gap.sign.kind == SignKind::Repeated {
+                self.governor.abandoned(now, gap.sign.kind);
+            } else {
+                self.governor.closed(now, gap.sign.kind);
             }
         }
         self.sizes.closed(now, by_floor);

@@ -16,6 +16,12 @@ pub(crate) struct Reply {
     pub excess: i32,
     /// The reply to a copy is due now.
     pub copy_due: bool,
+    /// It is one of many of one size.
+    pub constant: bool,
+    /// ... and this client's always are.
+    pub always_constant: bool,
+    /// Only counts that are mostly the same are heeded.
+    pub regular_only: bool,
     /// Packets sent down so far.
     pub sent: u64,
     /// Time since the reply before, if there was one.

@@ -34,6 +34,10 @@ const COUNTS: usize = 12;
 /// A client that replies to every second packet replies to three when the second of a pair is
 /// missing. Believed when this many of the counts were the usual one (chosen: five in six).
 const STEADY: usize = 10;
+/// A client that is busy with other things replies after five packets now and after nine then. Its
+/// count is regular if one of this many of the last ones was the usual one (chosen: half of them;
+/// Chromium's are nearly all the same, and of five counts by chance each is a fifth).
+const REGULAR_PART: usize = 2;
 /// Counts before one is the usual one (chosen: two losses among them do not decide).
 const ENOUGH_COUNTS: usize = 4;
 /// The usual count is the one that this share of the others, in tenths, is not above (chosen: a
@@ -97,15 +101,22 @@ pub(crate) struct Rhythm {
     /// What `counts` and `timers` amount to, kept because every reply asks.
     usual: u64,
     steady: bool,
+    regular: bool,
+    /// All replies are of one size.
+    constant: bool,
     timer: Option<Nanos>,
     previous_trigger: Option<(Id, u64)>,
     /// That one was certain: timing named one packet, and no reply to a copy was
     /// due at the time.
     previous_certain: bool,
+    /// The reply to a copy was due when it came.
+    copy_before: bool,
     decimating: bool,
     short_counts: u32,
     long_counts: u32,
     early_run: u32,
+    /// What triggered the reply before the last one, if that was early.
+    out_of_step_from: Option<u64>,
     ones: u32,
     /// First packet of a run of packets acknowledged one by one; 0 if there is none.
     chain: u64,
@@ -124,6 +135,9 @@ pub(crate) struct Beat {
     pub timer: bool,
     /// It came before the count or the timer was reached: a gap.
     pub early: bool,
+    /// The one before was out of step, and this one is not if that is left out: that was a frame of
+    /// the client's own.
+    pub in_step: bool,
     /// It came one packet later than the client's very steady count.
     pub skipped: bool,
     /// It was triggered by the very next packet after the previous trigger: no
@@ -154,13 +168,17 @@ impl Rhythm {
             timers: Recent::new(),
             usual: 0,
             steady: false,
+            regular: false,
+            constant: false,
             timer: None,
             previous_trigger: None,
             previous_certain: false,
+            copy_before: false,
             decimating: false,
             short_counts: 0,
             long_counts: 0,
             early_run: 0,
+            out_of_step_from: None,
             ones: 0,
             chain: 0,
         }
@@ -185,11 +203,8 @@ impl Rhythm {
     /// come in batches (interrupt coalescing, GRO) and replies to each batch once;
     /// 0 for others.
     pub fn batch_wait(&self) -> Nanos {
-        if (OFTEN..self.tunables.decimating_from()).contains(&self.usual) && !self.decimating {
-            self.reply_gap
-        } else {
-            0
-        }
+        let some = (OFTEN..self.tunables.decimating_from()).contains(&self.usual);
+        if some && !(self.steady && self.constant) && !self.decimating { self.reply_gap } else { 0 }
     }
 
     /// Extra time to wait for a reply if the client replies rarely.
@@ -211,12 +226,14 @@ impl Rhythm {
         self.counts.push(count);
         let enough = self.counts.len() >= ENOUGH_COUNTS;
         self.usual = self.counts.quantile(USUAL_TENTHS, 10).filter(|_| enough).unwrap_or(0);
-        self.steady = self.counts.iter().filter(|c| *c == self.usual).count() >= STEADY;
+        let same = self.counts.iter().filter(|c| *c == self.usual).count();
+        self.steady = same >= STEADY;
+        self.regular = REGULAR_PART * same >= self.counts.len();
     }
 
     fn forget_counts(&mut self) {
         self.counts.clear();
-        (self.usual, self.steady) = (0, false);
+        (self.usual, self.steady, self.regular) = (0, false, false);
     }
 
     /// Whether it is known to count to at least `decimating_from`.
@@ -253,6 +270,7 @@ impl Rhythm {
             self.per_reply += (packets * PARTS - self.per_reply) / PER_REPLY_PART;
         }
         self.sent_at_reply = reply.sent;
+        self.constant = reply.always_constant;
         self.beat(reply, rtt, trail, cache).unwrap_or_default()
     }
 
@@ -276,6 +294,7 @@ impl Rhythm {
             ..Beat::default()
         };
         let previous_certain = core::mem::replace(&mut self.previous_certain, aim.certain);
+        let since_copy = core::mem::replace(&mut self.copy_before, reply.copy_due);
         let Some((previous, previous_number)) = self.advance(&aim) else {
             return Some(Beat { fast: false, ..beat });
         };
@@ -290,6 +309,7 @@ impl Rhythm {
         self.decimating &= self.per_reply >= SELDOM;
         let (timer_reached, timer_now) = self.timer_at(waited, rtt);
         beat.timer = usual >= self.tunables.decimating_from() && timer_now;
+        beat.in_step = self.out_of_step_from.take().is_some_and(|from| from + usual == aim.number);
         self.follow_chain(&mut beat);
         // In a run of single replies only the next packet can have triggered this one.
         let in_run = usual >= self.tunables.decimating_from()
@@ -310,7 +330,8 @@ impl Rhythm {
         self.ones = if beat.count == 1 && aim.similar <= 1 { self.ones + 1 } else { 0 };
         beat.ones = self.ones;
         if !reply.copy_due {
-            self.tell(&mut beat, reply, &aim, usual, timer_reached, rtt);
+            let doubt = self.doubt(reply, &aim, since_copy, previous_certain);
+            self.tell(&mut beat, reply, &aim, doubt, timer_reached, rtt);
         }
         Some(beat)
     }
@@ -343,6 +364,15 @@ impl Rhythm {
         beat.chain = self.chain;
     }
 
+    /// By how much a count may be wrong. The reply to a copy begins a new one, and which packets
+    /// had come by then is not known for certain.
+    fn doubt(&self, reply: &Reply, aim: &Aim, since_copy: bool, previous_certain: bool) -> u64 {
+        if reply.always_constant && self.steady && aim.certain && previous_certain {
+            return 0;
+        }
+        aim.similar.saturating_sub(1).max(1) + u64::from(since_copy)
+    }
+
     /// What a reply says that came when the reply to a packet was due, and to no copy: whether
     /// it is out of step, or else what is usual.
     fn tell(
@@ -350,17 +380,25 @@ impl Rhythm {
         beat: &mut Beat,
         reply: &Reply,
         aim: &Aim,
-        usual: u64,
+        doubt: u64,
         timer_reached: bool,
         rtt: &LocalRtt,
     ) {
-        beat.skipped = self.skipped(beat.count, aim, usual, rtt);
-        let doubt = aim.similar.saturating_sub(1).max(1);
-        let before_count = usual >= self.tunables.decimating_from()
-            && beat.count + doubt < usual
-            && !timer_reached;
+        let usual = self.usual_count();
+        let counts_surely = reply.constant && doubt == 0;
+        beat.skipped = self.skipped(beat.count, aim, usual, counts_surely, rtt);
+        let counts = if usual >= self.tunables.decimating_from() {
+            self.regular || !reply.regular_only
+        } else {
+            self.steady && reply.constant
+        };
+        // Between two packets that were acknowledged one after the other nothing can be missing.
+        let between = beat.count > 1 || !reply.constant;
+        let early = counts && between && beat.count + doubt < usual && !timer_reached;
+        let before_count = early && !(reply.constant && beat.in_step);
         beat.early = before_count || self.singles_at_first(beat.count, reply.sent, usual, rtt);
         if beat.early {
+            self.out_of_step_from = beat.trigger.checked_sub(beat.count);
             self.early_run += 1;
             if self.early_run > self.tunables.decimating_forgotten_after() {
                 self.forget_counts();
@@ -373,9 +411,10 @@ impl Rhythm {
         }
     }
 
-    /// Whether a client that very steadily acknowledges every second packet has taken three.
-    fn skipped(&self, count: u64, aim: &Aim, usual: u64, rtt: &LocalRtt) -> bool {
-        let one_more = usual == 2 && count == usual + 1;
+    /// Whether a client that very steadily acknowledges every second packet has taken three; of one
+    /// whose sizes say nothing any count will do.
+    fn skipped(&self, count: u64, aim: &Aim, usual: u64, surely: bool, rtt: &LocalRtt) -> bool {
+        let one_more = (usual == 2 || surely && usual > 2) && count == usual + 1;
         self.steady
             && one_more
             && aim.similar <= 1

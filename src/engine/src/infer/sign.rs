@@ -2,6 +2,7 @@
 //! The signs by which a reply reveals a gap.
 
 use crate::rules::Rule;
+use crate::time::Time;
 
 /// How a gap showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,10 @@ pub(crate) struct GapSign {
     /// Step above the base.
     pub excess: i32,
     pub kind: SignKind,
+    /// The reply's size showed nothing, so that of the reply to its repair will not either.
+    pub silent: bool,
+    /// When the first reply that showed it came.
+    pub shown: Time,
 }
 
 /// What revealed a gap.
@@ -27,11 +32,15 @@ pub(crate) enum SignKind {
     Rhythm,
     /// One packet more than a steady count, and nothing else.
     Skip,
+    /// Some bytes less: frames of the client's own wait while there is a gap.
+    Shorter,
+    /// The two bytes in two replies in a row of a client whose sizes vary for other reasons.
+    Repeated,
 }
 
 impl SignKind {
     /// How many kinds there are.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 7;
 
     /// The rule that sees such signs.
     pub fn rule(self) -> Rule {
@@ -40,6 +49,8 @@ impl SignKind {
             SignKind::Floor => Rule::Floor,
             SignKind::Rhythm => Rule::Rhythm,
             SignKind::Skip => Rule::Skip,
+            SignKind::Shorter => Rule::Shorter,
+            SignKind::Repeated => Rule::Repeat,
         }
     }
 }

@@ -7,13 +7,17 @@
 //! only a rare attempt is left, by which the hop can show that it has changed. It is kept for
 //! the client's next flow.
 
-use crate::time::{Nanos, Time};
+use crate::time::{MS, Nanos, Time};
 use crate::tunables::Tunables;
 
 /// An attempt in vain makes the wait longer by this factor, a repair shorter by the other
 /// (chosen: where a quarter of all attempts repair something the wait stays as it is).
 const LONGER: Nanos = 2;
 const SHORTER: Nanos = 8;
+
+/// Where a copy that was needed is answered at once nothing is put off for longer than this (chosen:
+/// four needless copies in a second are no load, and of the losses of 1 % one or two come in it).
+const LONGEST_IF_ANSWERED: Nanos = 250 * MS;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Doubt {
@@ -31,9 +35,16 @@ impl Doubt {
         Doubt { tunables, credit: tunables.doubt_credit(), wait: 0, since: Time::ZERO }
     }
 
-    /// Whether it is too early for another attempt.
-    pub fn forbids(&self, now: Time) -> bool {
-        now.since(self.since) < self.wait
+    /// Whether it is too early for another attempt; `answered` if an answer will tell at once
+    /// whether that was needed.
+    pub fn forbids(&self, now: Time, answered: bool) -> bool {
+        let longest = if answered { LONGEST_IF_ANSWERED } else { Nanos::MAX };
+        now.since(self.since) < self.wait.min(longest)
+    }
+
+    /// Whether more attempts were in vain than repairs make up for.
+    pub fn hesitates(&self) -> bool {
+        self.wait > 0
     }
 
     /// An attempt for a gap that was opened then came to nothing. Of several under way at once
@@ -51,6 +62,13 @@ impl Doubt {
         self.wait = (self.wait * LONGER).max(shortest).min(longest);
     }
 
+    /// A copy was answered at once by a client whose replies have no other reason to come then:
+    /// nothing proves more surely that this hop loses packets.
+    pub fn answered(&mut self) {
+        self.repaired();
+        self.wait = 0;
+    }
+
     /// A copy was proved to have repaired a gap.
     pub fn repaired(&mut self) {
         let credit = self.credit + self.tunables.doubt_per_repair();
@@ -65,8 +83,6 @@ impl Doubt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::MS;
-
     fn at(ms: Nanos) -> Time {
         Time::ZERO + SECOND + ms * MS
     }
@@ -79,7 +95,7 @@ mod tests {
         let times = (from..to).step_by(10).map(at);
         times
             .filter(|now| {
-                let tried = !doubt.forbids(*now);
+                let tried = !doubt.forbids(*now, false);
                 if tried {
                     doubt.in_vain(*now, *now);
                 }
@@ -100,14 +116,14 @@ mod tests {
     fn repairs_bring_the_attempts_back() {
         let mut doubt = Doubt::new(Tunables::DEFAULT);
         tried(&mut doubt, 0, 10_000);
-        assert!(doubt.forbids(at(10_000)));
+        assert!(doubt.forbids(at(10_000), false));
         for _ in 0..3 {
             doubt.repaired();
         }
-        assert!(!doubt.forbids(at(10_000)));
+        assert!(!doubt.forbids(at(10_000), false));
         for n in 0..6 {
             doubt.in_vain(at(10_000 + n), at(10_000 + n));
-            assert!(!doubt.forbids(at(10_001 + n)), "repairs have earned as much");
+            assert!(!doubt.forbids(at(10_001 + n), false), "repairs have earned as much");
         }
     }
 
@@ -115,7 +131,7 @@ mod tests {
     fn where_every_third_attempt_repairs_something_nothing_is_put_off() {
         let mut doubt = Doubt::new(Tunables::DEFAULT);
         for n in 0..300 {
-            assert!(!doubt.forbids(at(n * 10)), "{n}");
+            assert!(!doubt.forbids(at(n * 10), false), "{n}");
             if n % 3 == 0 {
                 doubt.repaired();
             } else {
@@ -125,11 +141,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_answered_waits_less_and_an_answer_ends_the_wait() {
+        let mut doubt = Doubt::new(Tunables::DEFAULT);
+        tried(&mut doubt, 0, 10_000);
+        let last = (0..10_000).rev().find(|ms| doubt.since == at(*ms)).unwrap();
+        assert!(doubt.forbids(at(last + 249), true) && !doubt.forbids(at(last + 250), true));
+        assert!(doubt.forbids(at(last + 250), false));
+        doubt.answered();
+        assert!(!doubt.forbids(at(last), false));
+    }
+
+    #[test]
     fn of_several_at_once_one_counts() {
         let mut doubt = Doubt::new(Tunables::DEFAULT);
         for _ in 0..100 {
             doubt.in_vain(at(10), at(5));
         }
-        assert!(!doubt.forbids(at(11)));
+        assert!(!doubt.forbids(at(11), false));
     }
 }

@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn what_was_not_asked_for_is_no_stall() {
-        let (mut transfer, _) = download(&[(100, 199, false), (300, 500, false), (500, 900, true)]);
-        let busy = (999 + 199 + 500) * MS;
+        let (mut transfer, _) = download(&[(100, 198, false), (300, 500, false), (500, 900, true)]);
+        let busy = (999 + 198 + 500 - 1) * MS;
         assert_eq!(transfer.finish(), Some(Done { bytes: 1_000_000, busy, stalls: 1 }));
     }
 

@@ -120,7 +120,7 @@ pub(crate) mod tests {
             attempts,
             overdue: Time::ZERO + 4 * MS,
             last_attempt: Time::ZERO,
-            sign: GapSign { step: 2, excess: 2, kind },
+            sign: GapSign { step: 2, excess: 2, kind, silent: false, shown: Time::ZERO },
             attempts_allowed: 3,
             span: 4 * MS,
         }

@@ -137,6 +137,12 @@ impl Gaps {
         })
     }
 
+    /// Whether the gap whose last attempt explains a reply at `now` best is one that sizes do not
+    /// show.
+    pub fn awaits_answer(&self, now: Time, rtt: &LocalRtt) -> bool {
+        self.explained_by(now, rtt.get()).is_some_and(|gap| self.open[gap].sign.silent)
+    }
+
     /// Whether every open gap has had a second attempt, and whatever was sent again was
     /// due to be acknowledged, which takes `wait`.
     pub fn all_tried(&self, now: Time, wait: Nanos) -> bool {

@@ -136,10 +136,10 @@ impl Governor {
     }
 
     /// Whether a storm is on, and takes note of a reply that is this many bytes
-    /// above the usual and may prolong it.
-    pub fn storms(&mut self, now: Time, excess: i32) -> bool {
+    /// above the usual or out of step with the client's rhythm and may prolong it.
+    pub fn storms(&mut self, now: Time, excess: i32, out_of_step: bool) -> bool {
         let storm = self.in_storm(now);
-        if storm && excess >= ONE_MORE_RANGE {
+        if storm && (excess >= ONE_MORE_RANGE || out_of_step) {
             self.storm_step(now);
         }
         storm
@@ -289,10 +289,10 @@ mod tests {
             g.abandoned(at(n), SignKind::Step);
         }
         g.forwarded(20, 50 * MS);
-        assert!(g.storms(at(30), 2) && g.storms(at(35), 1));
+        assert!(g.storms(at(30), 2, false) && g.storms(at(35), 1, false));
         assert!(!g.in_storm(at(50)));
         g.forwarded(31, 50 * MS);
-        assert!(g.storms(at(40), 2));
+        assert!(g.storms(at(40), 1, true));
         assert!(g.in_storm(at(80)));
     }
 

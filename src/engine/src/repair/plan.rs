@@ -26,6 +26,8 @@ pub(crate) struct Facts {
     pub tunables: Tunables,
     /// What revealed the gap.
     pub sign: SignKind,
+    /// Sizes show nothing, so that only an answer tells that a copy was needed.
+    pub silent: bool,
     /// Signs of this kind have mostly meant nothing on this flow.
     pub weak: bool,
     /// Attempts have worked well enough, and the client's replies do not clump.
@@ -119,14 +121,20 @@ fn attempts(facts: &Facts) -> u32 {
         // A skip names its packet surely or is none at all.
         SignKind::Skip => 1,
         _ if facts.weak => 1,
+        // A copy that is not answered was not needed, or was lost itself.
+        _ if facts.silent => 1,
         SignKind::Rhythm => facts.tunables.attempts_by_rhythm(),
-        SignKind::Step | SignKind::LongStep | SignKind::Floor => facts.tunables.attempts(),
+        SignKind::Step
+        | SignKind::LongStep
+        | SignKind::Floor
+        | SignKind::Shorter
+        | SignKind::Repeated => facts.tunables.attempts(),
     };
     // Where timing is sharp the first try rarely misses a loss, and most marks on a hop
     // that loses nothing are none.
     if !facts.armed || facts.sharp && !facts.proven {
         1
-    } else if worth > 1 && facts.very_lossy {
+    } else if (worth > 1 || facts.silent && !facts.weak) && facts.very_lossy {
         // A copy is lost as easily as anything else.
         worth + 1
     } else {
@@ -169,6 +177,7 @@ mod tests {
     const LOSSY: Facts = Facts {
         tunables: Tunables::DEFAULT,
         sign: SignKind::Step,
+        silent: false,
         weak: false,
         armed: true,
         rtt: 2 * MS,
@@ -264,5 +273,13 @@ mod tests {
         assert_eq!(plan(&Facts { heeds_overtaking: false, ..in_time }).hold, Some(8 * MS));
         assert_eq!(plan(&Facts { missing: 0, sent: 2, ..NEW }).hold, Some(8 * MS));
         assert_eq!(plan(&Facts { conceal: None, ..LOSSY }).hold, None);
+    }
+
+    #[test]
+    fn what_an_answer_would_have_shown_is_not_tried_again() {
+        let silent = Facts { sign: SignKind::Rhythm, silent: true, ..LOSSY };
+        assert_eq!(plan(&silent).attempts, 1);
+        let very_lossy = Facts { very_lossy: true, ..silent };
+        assert_eq!(plan(&very_lossy).attempts, 2, "a copy is lost as well");
     }
 }

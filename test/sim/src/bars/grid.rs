@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, fast, radio, reported, traced};
+use super::{Bar, Case, fast, habits, radio, reported, traced};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -30,6 +30,7 @@ pub fn cases() -> Vec<Case> {
         radio::cases(),
         traced::cases(),
         reported::cases(),
+        habits::cases(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -2,7 +2,7 @@
 //! Rows that do not hold yet, and why.
 
 /// Beginning and end of the names of rows, and the reason.
-const REASONS: [(&str, &str, &str); 35] = [
+const REASONS: [(&str, &str, &str); 42] = [
     ("cubic 1 MB", "unneeded resends", OVERFLOW),
     ("newreno 1 MB", "unneeded resends", OVERFLOW),
     ("cubic", "recall", OVERFLOW),
@@ -38,6 +38,13 @@ const REASONS: [(&str, &str, &str); 35] = [
     ("captures: Chromium", "false marks", BEFORE),
     ("captures: quinn", "noticed", TAILS),
     ("captures: quinn", "no tails", TAILS),
+    ("habit every 4th", "", COUNTS),
+    ("habit s2n-quic", "1 %: of lossless", COUNTS),
+    ("habit busy Firefox", "1 %: of lossless", BUSY),
+    ("habit patient", "unneeded resends", VARY),
+    ("habit times of packets", "unneeded resends", VARY),
+    ("habit sizes vary", "unneeded resends", VARY),
+    ("habit asked for", "", ASKED),
 ];
 
 const OVERFLOW: &str = "losses while slow start overflows the WAN's queue: hundreds of holes \
@@ -88,6 +95,15 @@ const SLOW: &str = "a copy takes such a hop 1.5 ms, as a packet of the call does
 const TAILS: &str = "no packet follows that a reply could tell of the loss with";
 const BEFORE: &str = "packet numbers that the sender skips, and its slow start's losses before the \
     router, look like losses of the hop until a copy fails";
+
+const COUNTS: &str = "of one size, and of the losses of every n-th packet one in n leaves the count as \
+    it is; frames of the client's own look like a reply before its time";
+const BUSY: &str =
+    "a count that scatters hides where a reply belongs to when the host is late as well";
+const VARY: &str = "one reply in four to twenty is longer by just what a gap makes, until enough attempts \
+    have been in vain";
+const ASKED: &str = "a count of sixteen and a client that waits for it or for the third packet beyond a \
+    gap: what it shows comes when the sender is told anyway, and nobody has built more yet";
 
 /// Why a row does not hold, as far as it is known.
 pub fn reason(name: &str) -> Option<&'static str> {

@@ -16,7 +16,7 @@ use crate::random::Random;
 use crate::ranges::Ranges;
 use crate::scenario::ClientKind;
 use crate::session::{Kind, Messages, TAG_LEN, parameters_body};
-use habit::{Habit, Padding};
+use habit::Habit;
 use space::{Sent, Space};
 use wire::{Frame, Level, Reader, put_varint};
 
@@ -26,6 +26,8 @@ const APPLICATION_DELAY: Nanos = 60_000;
 const FIRST_PTO: Nanos = 999 * MS;
 /// Streams that the server may open at a time.
 const STREAMS: u64 = 100;
+/// Frames that a client puts beside its acknowledgements wait for so many while there is a gap.
+const BESIDE_WAITS: u32 = 16;
 /// All datagrams with Initial packets (RFC 9000, section 14.1).
 const INITIAL_DATAGRAM: usize = 1200;
 
@@ -267,6 +269,11 @@ impl Client {
                 frames.push(0x01);
                 frames.resize(frames.len() + extra, 0);
             }
+            let waited = self.only_acks.is_multiple_of(BESIDE_WAITS);
+            if self.habit.beside > 0 && (waited || !space.has_gap()) {
+                eliciting = true;
+                frames.resize(frames.len() + self.habit.beside, 0);
+            }
         }
         let (number, number_len) = space.take_number();
         let mut bytes = match level {
@@ -276,12 +283,7 @@ impl Client {
         if level == Level::Data {
             bytes.extend_from_slice(&self.destination);
             let have = bytes.len() + number_len + frames.len() + TAG_LEN;
-            let fill = match self.habit.padding {
-                _ if !only_acks => 0,
-                Padding::None => 0,
-                Padding::To(size) => size.saturating_sub(have),
-                Padding::Random(most) => self.random.below(most + 1) as usize,
-            };
+            let fill = self.habit.padding.fill(have, only_acks, &mut self.random);
             frames.resize(frames.len() + fill, 0);
         } else {
             for id in [&self.destination[..], &self.source] {

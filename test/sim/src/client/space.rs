@@ -36,6 +36,10 @@ pub struct Space {
     /// When the oldest of these came.
     unanswered_since: Option<Nanos>,
     gap_left: u32,
+    /// First number of a gap of which no acknowledgement was asked for yet.
+    gap_at: Option<u64>,
+    /// Packets until the next acknowledgement; 0 if that was not thought of yet.
+    every: u32,
     /// An acknowledgement is due.
     pub reply_at: Option<Nanos>,
     /// The next number to send.
@@ -80,10 +84,19 @@ impl Space {
         self.unacknowledged += 1;
         let since = *self.unanswered_since.get_or_insert(now);
         if number > expected && expected > 0 {
+            self.gap_at.get_or_insert(expected);
+        }
+        self.gap_at.take_if(|at| self.seen.contains(*at));
+        if self.gap_at.take_if(|at| number >= *at + habit.gap_after).is_some() {
             self.gap_left = habit.gap_run;
         }
         let (first, first_every) = habit.opening;
-        let every = if self.received <= first { first_every } else { habit.every };
+        if self.every == 0 {
+            let (from, to) = habit.every;
+            let more = if to > from { random.below(u64::from(to - from) + 1) as u32 } else { 0 };
+            self.every = from + more;
+        }
+        let every = if self.received <= first { first_every } else { self.every };
         let closes = number < expected && habit.close_at_once;
         let at_once = self.unacknowledged >= every || self.gap_left > 0 || closes;
         if number >= expected {
@@ -125,9 +138,15 @@ impl Space {
             put_varint(out, 0);
         }
         self.unacknowledged = 0;
+        self.every = 0;
         self.unanswered_since = None;
         self.reply_at = None;
         Some(largest)
+    }
+
+    /// Whether something is missing among what is reported.
+    pub fn has_gap(&self) -> bool {
+        self.reported.descending().nth(1).is_some()
     }
 
     /// The number that the next packet gets, and how many bytes it takes

@@ -12,9 +12,31 @@ fn beginning() -> (Rhythm, LocalRtt, Trail, Cache) {
     (Rhythm::new(Tunables::DEFAULT), rtt, Trail::default(), Cache::new(1 << 20))
 }
 
-/// Packets every 1.2 ms; replies one round trip of 2 ms after the packets
-/// whose numbers `acknowledged` gives.
+fn reply(now: Time, sent: u64, since_last: Option<Nanos>) -> Reply {
+    let (constant, regular_only) = (false, true);
+    Reply {
+        now,
+        excess: 0,
+        copy_due: false,
+        constant,
+        always_constant: constant,
+        regular_only,
+        sent,
+        since_last,
+        spacing: MS,
+    }
+}
+
 fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Vec<Beat>) {
+    beats_of(false, acknowledged)
+}
+
+/// Packets every 1.2 ms; replies, all of one size or not, one round trip of 2 ms after the packets
+/// whose numbers `acknowledged` gives.
+fn beats_of(
+    constant: bool,
+    acknowledged: impl IntoIterator<Item = u64>,
+) -> (Rhythm, alloc::vec::Vec<Beat>) {
     let (mut rhythm, rtt, mut trail, mut cache) = beginning();
     let mut sent = 0;
     let at = |n: u64| Time::ZERO + (n as Nanos) * 1200 * US;
@@ -28,7 +50,8 @@ fn beats(acknowledged: impl IntoIterator<Item = u64>) -> (Rhythm, alloc::vec::Ve
                 trail.push(&mut cache, at(sent), sent, &[0; 40]);
             }
             let since_last = last.replace(now).map(|l| now.since(l));
-            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last, spacing: MS };
+            let reply =
+                Reply { constant, always_constant: constant, ..reply(now, sent, since_last) };
             rhythm.observe(&reply, &rtt, &mut trail, &cache)
         })
         .collect();
@@ -74,7 +97,7 @@ fn bursts_over_a_slow_hop_are_not_taken_for_decimation() {
         }
         for now in [2100 * US, 2800 * US, 6 * MS, 9 * MS].map(|after| burst + after) {
             let since_last = last.replace(now).map(|l| now.since(l));
-            let reply = Reply { now, excess: 0, copy_due: false, sent, since_last, spacing: MS };
+            let reply = reply(now, sent, since_last);
             rhythm.observe(&reply, &rtt, &mut trail, &cache);
         }
     }
@@ -85,4 +108,42 @@ fn bursts_over_a_slow_hop_are_not_taken_for_decimation() {
 fn decimation_is_forgotten_after_many_short_counts() {
     let (rhythm, _) = beats((1..20u64).map(|n| n * 10).chain((100..180u64).map(|n| n * 2)));
     assert!(!rhythm.decimating());
+}
+
+fn early(beats: &[Beat]) -> alloc::vec::Vec<u64> {
+    beats.iter().filter(|beat| beat.early).map(|beat| beat.trigger).collect()
+}
+
+#[test]
+fn of_one_size_any_steady_count_is_a_rhythm() {
+    let steady = || (1..30u64).map(|n| n * 4);
+    // 118 is lost: 119 is acknowledged at once, then the count goes on.
+    let after = [119, 123, 127];
+    assert_eq!(early(&beats_of(true, steady().chain(after)).1), [119]);
+    assert!(early(&beats_of(false, steady().chain(after)).1).is_empty());
+    // 120 is lost, which the fifth shows.
+    let (_, beats) = beats_of(true, steady().chain([121, 125]));
+    assert!(beats.iter().any(|beat| beat.skipped && beat.trigger == 121));
+}
+
+#[test]
+fn a_frame_of_the_clients_own_is_out_of_step_but_the_next_reply_is_not() {
+    let steady = (1..30u64).map(|n| n * 10);
+    let (_, beats) = beats_of(true, steady.chain([294, 300, 310]));
+    assert_eq!(early(&beats), [294]);
+}
+
+#[test]
+fn counts_that_are_not_mostly_the_same_are_no_rhythm() {
+    let mut n = 0;
+    let counts = [5, 9, 7, 6, 8].into_iter().cycle().take(60);
+    let acknowledged: alloc::vec::Vec<u64> = counts
+        .map(|count| {
+            n += count;
+            n
+        })
+        .collect();
+    let (rhythm, beats) = beats(acknowledged);
+    // The first two long counts are taken for a rhythm, until there are more.
+    assert!(rhythm.counts_high() && early(&beats[12..]).is_empty());
 }

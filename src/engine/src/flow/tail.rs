@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! The end of a burst, of which nothing follows that would show its loss.
+
+use super::Flow;
+use crate::flow::context::Context;
+use crate::repair::tail::Copy;
+use crate::rules::Rule;
+
+/// Unanswered packets at the end of a burst from which on a reply is overdue (RFC 9000, section
+/// 13.2.2: a receiver replies to every second packet).
+const LEAST_UNACKNOWLEDGED: u64 = 2;
+
+impl Flow {
+    pub(super) fn tail_timeout(&mut self, cx: &mut Context<'_>) {
+        let least = self.rhythm.usual_count().max(LEAST_UNACKNOWLEDGED);
+        let Some(step) = self.tail.timeout(cx.now, self.packets, least, &self.rtt) else {
+            return;
+        };
+        let Some(id) = self.trail.newest(cx.cache) else { return };
+        let unwanted = self.rhythm.decimating()
+            || self.guard.own_queue()
+            || !self.trusted()
+            || self.is_reported(cx)
+            || self.doubts(cx, false);
+        if unwanted || !cx.config.has(Rule::Tail) {
+            return;
+        }
+        let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
+        let earned = self.budget.tokens(self.rtt.sharp()) >= 1;
+        let speculative = self.budget.speculative() || cx.hop.counts.lossy(cx.now);
+        match step.copy(first, speculative, earned) {
+            Some(Copy::Suspected) => {
+                self.copy(cx, id);
+            }
+            Some(Copy::Earned) => self.resend(cx, id),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+use super::*;
+
+fn facts(size: i32, open: usize) -> Facts {
+    Facts { size, open, explained: true, ..Facts::default() }
+}
+
+fn with_base(size: i32) -> Sizes {
+    let mut sizes = Sizes::new();
+    for _ in 0..3 {
+        assert_eq!(sizes.read(&facts(size, 0)), Reading::Plain);
+    }
+    sizes
+}
+
+fn is_gap(reading: Reading) -> bool {
+    matches!(reading, Reading::NewGap(_))
+}
+
+#[test]
+fn two_bytes_more_is_a_gap_and_less_is_its_repair() {
+    let mut s = with_base(36);
+    let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
+    assert_eq!((sign.step, sign.excess, sign.kind), (2, 2, SignKind::Step));
+    assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(40, 1))), "a second gap");
+    assert_eq!(s.read(&facts(38, 2)), Reading::OneClosed);
+    assert_eq!(s.read(&facts(36, 1)), Reading::Closed);
+    assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+}
+
+#[test]
+fn a_gap_closed_one_byte_up_counts_only_when_a_copy_explains_it() {
+    let mut s = with_base(36);
+    s.read(&facts(38, 0));
+    assert_eq!(s.read(&facts(37, 1)), Reading::Plain);
+    assert_eq!(s.read(&facts(38, 1)), Reading::Plain);
+    assert_eq!(s.read(&Facts { copy_due: true, ..facts(37, 1) }), Reading::Closed);
+    assert_eq!(s.excess(36), 0, "the base was not raised");
+}
+
+#[test]
+fn what_gets_shorter_before_a_copy_can_be_replied_to_has_shed_ranges() {
+    let early = |size, open| Facts { prunes: true, ..facts(size, open) };
+    let mut s = with_base(40);
+    assert!(is_gap(s.read(&early(42, 0))));
+    assert_eq!(s.read(&early(40, 1)), Reading::Plain, "one range less, and the gap");
+    assert_eq!(s.read(&Facts { copy_due: true, due: 1, ..early(38, 1) }), Reading::Closed);
+    assert!(is_gap(s.read(&early(40, 0))));
+    assert!(is_gap(s.read(&early(42, 1))));
+    let one_due = Facts { copy_due: true, due: 1, ..early(38, 2) };
+    assert_eq!(s.read(&one_due), Reading::OneClosed, "the other cannot have closed");
+    assert_eq!(s.excess(38), 2);
+}
+
+#[test]
+fn small_steps_move_the_base_but_late_replies_do_not() {
+    let mut s = with_base(36);
+    s.read(&Facts { explained: false, ..facts(37, 0) });
+    assert_eq!(s.excess(36), 0);
+    s.read(&facts(37, 0));
+    assert_eq!(s.excess(37), 0);
+    // One above the smallest of the recent sizes: one byte more is two above the floor.
+    let Reading::NewGap(sign) = s.read(&facts(38, 0)) else { panic!() };
+    assert_eq!(sign.kind, SignKind::Floor);
+}
+
+#[test]
+fn packets_of_the_clients_own_are_noise_until_confirmed() {
+    let mut s = with_base(36);
+    assert_eq!(s.read(&facts(80, 0)), Reading::Noise);
+    assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
+    assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+    // With a gap open a small one is no repair.
+    s.read(&facts(38, 0));
+    assert_eq!(s.read(&facts(32, 1)), Reading::Noise);
+    assert_eq!(s.read(&facts(36, 1)), Reading::Closed);
+    // Twice in a row it is the new size of an acknowledgement.
+    assert_eq!(s.read(&facts(32, 0)), Reading::Noise);
+    assert_eq!(s.read(&facts(32, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(34, 0))));
+}
+
+#[test]
+fn an_oscillating_size_switches_the_floor_off() {
+    let mut s = with_base(36);
+    let mut marks = 0;
+    for n in 0..20 {
+        let now = Time::ZERO + n * 2 * MS;
+        s.read(&Facts { now, ..facts(36, 0) });
+        s.read(&Facts { now, ..facts(37, 0) });
+        if is_gap(s.read(&Facts { now, ..facts(38, 0) })) {
+            marks += 1;
+            s.closed(now, true);
+            s.rebase(37);
+        }
+        s.read(&Facts { now, ..facts(37, 0) });
+    }
+    assert_eq!(marks, FLOOR_CLOSINGS);
+}
+
+#[test]
+fn what_was_given_up_is_part_of_the_base() {
+    let mut s = with_base(36);
+    s.read(&facts(38, 0));
+    s.read(&facts(38, 1));
+    s.abandoned(2, 0);
+    assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(40, 0))));
+    // The sender prunes the old range.
+    s.rebase(40);
+    assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+}
+
+#[test]
+fn one_long_reply_that_was_given_up_does_not_hide_the_next_gap() {
+    let mut s = with_base(36);
+    assert!(is_gap(s.read(&facts(39, 0))), "a frame of the client's own, in truth");
+    s.abandoned(3, 0);
+    assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(38, 0))));
+    // If the next one is as long, that is what they look like now.
+    s.abandoned(2, 0);
+    assert_eq!(s.read(&facts(38, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(40, 0))));
+}
+
+#[test]
+fn gaps_between_two_answered_packets_were_there_before() {
+    let mut s = with_base(36);
+    let beat = Beat { adjacent: true, fast: true, count: 1, ..Beat::default() };
+    let adjacent = |size| Facts { beat, ..facts(size, 0) };
+    assert_eq!(s.read(&adjacent(38)), Reading::Upstream);
+    assert!(is_gap(s.read(&facts(40, 0))), "one more, and not adjacent");
+    s.rebase(36);
+    assert_eq!(s.read(&adjacent(39)), Reading::Upstream);
+    assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(38, 0))), "39 was something else");
+}
+
+#[test]
+fn a_decimating_client_marks_by_rhythm_once_a_gap() {
+    let mut s = with_base(33);
+    let beat = |trigger| Beat { trigger, count: 1, fast: true, early: true, ..Beat::default() };
+    let early =
+        |trigger, size, open| Facts { beat: beat(trigger), counts_high: true, ..facts(size, open) };
+    let Reading::NewGap(sign) = s.read(&early(100, 34, 0)) else { panic!() };
+    assert_eq!(sign.kind, SignKind::Rhythm);
+    for trigger in 101..=103 {
+        assert_eq!(s.read(&early(trigger, 34, 1)), Reading::Plain);
+    }
+    assert_eq!(s.read(&early(110, 32, 1)), Reading::Closed);
+}
+
+#[test]
+fn of_replies_of_one_size_none_shows_a_gap() {
+    let mut s = with_base(47);
+    let beat = Beat { trigger: 90, count: 4, fast: true, early: true, ..Beat::default() };
+    let early = |size| Facts { beat, counts_high: true, ..facts(size, 0) };
+    assert!(!s.constant(47));
+    s.read(&facts(47, 0));
+    assert!(s.constant(47) && !s.constant(49));
+    let Reading::NewGap(sign) = s.clone().read(&early(47)) else { panic!() };
+    assert!(sign.silent);
+    let Reading::NewGap(sign) = s.read(&early(48)) else { panic!() };
+    assert!(!sign.silent, "its size shows something");
+}
+
+#[test]
+fn a_client_that_becomes_shorter_shows_its_gaps_by_that() {
+    let mut s = with_base(46);
+    s.read(&facts(46, 0));
+    let beat = Beat { trigger: 90, count: 2, fast: true, ..Beat::default() };
+    let heeded = |size, open| Facts { beat, shrinks: true, ..facts(size, open) };
+    assert_eq!(s.clone().read(&facts(37, 0)), Reading::Noise, "it is not heeded");
+    let Reading::NewGap(sign) = s.read(&heeded(37, 0)) else { panic!() };
+    assert_eq!(sign.kind, SignKind::Shorter);
+    assert_eq!(s.read(&heeded(37, 1)), Reading::Plain);
+    assert!(is_gap(s.read(&heeded(39, 1))), "a second one");
+    assert_eq!(s.read(&heeded(37, 2)), Reading::OneClosed);
+    assert_eq!(s.clone().read(&heeded(35, 1)), Reading::Closed, "and its other frames wait");
+    assert_eq!(s.read(&heeded(46, 1)), Reading::Closed);
+    assert_eq!(s.read(&heeded(46, 0)), Reading::Plain);
+}
+
+#[test]
+fn where_sizes_vary_a_second_reply_has_to_show_a_gap() {
+    let mut s = with_base(36);
+    for _ in 0..3 {
+        s.read(&facts(39, 0));
+        s.rebase(36);
+    }
+    assert!(s.restless());
+    let beat = Beat { fast: true, ..Beat::default() };
+    let repeats = |ms: i64, size| {
+        let now = Time::ZERO + ms * MS;
+        Facts { beat, repeats: true, now, ..facts(size, 0) }
+    };
+    assert!(is_gap(s.clone().read(&facts(38, 0))), "unless attempts work");
+    assert_eq!(s.read(&repeats(1, 38)), Reading::Plain);
+    assert_eq!(s.read(&repeats(2, 36)), Reading::Plain);
+    assert_eq!(s.read(&repeats(3, 38)), Reading::Plain);
+    let Reading::NewGap(sign) = s.read(&repeats(4, 38)) else { panic!() };
+    assert_eq!((sign.kind, sign.shown), (SignKind::Repeated, Time::ZERO + 3 * MS));
+}
