@@ -83,6 +83,8 @@ class Router:
             return {"history": self.samples(elapsed, **arguments)}
         if method == "clients" and not self.options.get("old"):
             return self.clients(**arguments)
+        if method == "benefit" and not self.options.get("old"):
+            return self.options.get("benefit", {"networks": []})
         raise Refused(NO_METHOD)
 
     def clients(self, limit: int = 20, skip: int = 0, **_) -> dict:
@@ -263,6 +265,15 @@ CLIENTS = [
 ]
 NOBODY = {"clients": [], "radio": {"radio": "no access point"}}
 
+BENEFIT = {
+    "device": "br-lan",
+    "verdict": "helps",
+    "ratio": 1.804,
+    "interval": [1.512, 2.196],
+    "helped": {"downloads": 128, "stalled": 3},
+    "alone": {"downloads": 14, "stalled": 9},
+    "back_s": None,
+}
 STATES = {
     "running": {},
     "idle": NOBODY,
@@ -281,6 +292,19 @@ STATES = {
     "reset": {"fixture": "running", "status": {"uptime_s": 90061, "hour": HOUR}},
     # Not recorded: a lab's downloads do not ask for quACKs.
     "sidekick": {"fixture": "running", "status": {"sidekick": SIDEKICK}},
+    "helps": {"fixture": "running", "benefit": {"networks": [BENEFIT]}},
+    "stands": {
+        "fixture": "running",
+        "benefit": {
+            "networks": [
+                BENEFIT,
+                BENEFIT
+                | {"device": "br-guest", "verdict": "stands back", "ratio": 0.612}
+                | {"interval": [0.51, 0.994], "back_s": 80000},
+                BENEFIT | {"device": "br-iot", "verdict": "unknown", "interval": None},
+            ]
+        },
+    },
     # Switched off, with option radio 'always'.
     "meter": {
         "fixture": "idle",

@@ -33,6 +33,11 @@ const callClients = rpc.declare({
 	params: [ 'limit', 'skip' ]
 });
 
+const callBenefit = rpc.declare({
+	object: 'pemi',
+	method: 'benefit'
+});
+
 const callHistory = rpc.declare({
 	object: 'pemi',
 	method: 'history',
@@ -112,6 +117,10 @@ return baseclass.extend({
 	/* A few of them, behind so many others. */
 	clients: function(skip) {
 		return answer(callClients(CLIENTS, skip || 0));
+	},
+
+	benefit: function() {
+		return answer(callBenefit());
 	},
 
 	history: function(seconds, skip) {

@@ -15,6 +15,8 @@ function states(name) {
 		return [ _('watched'), _('Recent repairs brought nothing; it waits for a better moment') ];
 	case 'handshake':
 		return [ _('connecting'), _('The connection is being set up') ];
+	case 'alone':
+		return [ _('left alone'), _('By chance, so that others can be compared with it') ];
 	case 'bypassed':
 		return [ _('let go'), _('It needs no help, and passes without PEMI') ];
 	case 'unknown':

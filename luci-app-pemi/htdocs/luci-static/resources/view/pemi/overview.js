@@ -6,6 +6,7 @@
 'require uci';
 'require ui';
 'require pemi.api as api';
+'require pemi.benefit as benefit';
 'require pemi.chart as chart';
 'require pemi.clients as clients';
 'require pemi.control as control';
@@ -26,6 +27,8 @@ const TURNS_DENIED = [ 'status', null, null, null, null, null, null, null, null,
 /* Who may have been started or stopped elsewhere is looked at now and then. */
 const SERVICE_EVERY = 20;
 const NAMES_EVERY = 120;
+/* What help is worth changes with every download at most. */
+const BENEFIT_EVERY = 30;
 
 function charts() {
 	return [
@@ -74,7 +77,8 @@ return view.extend({
 			api.settle(api.flows()),
 			api.settle(api.names()),
 			api.settle(api.queues()),
-			api.settle(api.clients())
+			api.settle(api.clients()),
+			api.settle(api.benefit())
 		]);
 	},
 
@@ -89,6 +93,7 @@ return view.extend({
 			state: E('div', {}),
 			buttons: E('div', { 'class': 'pemi-buttons', 'style': 'margin:.5em 0' }),
 			warnings: E('div', {}),
+			benefit: E('div', { 'class': 'pemi-benefit' }),
 			health: E('div', {})
 		};
 		this.nodes.clients = E('div', { 'class': 'cbi-section', 'style': 'display:none' }, [
@@ -124,6 +129,7 @@ return view.extend({
 		this.take('flows', answers[4]);
 		this.take('queues', answers[6]);
 		this.take('clients', answers[7]);
+		this.take('benefit', answers[8]);
 		this.draw();
 		poll.add(L.bind(this.ask, this), 1);
 
@@ -132,7 +138,7 @@ return view.extend({
 			E('div', { 'class': 'cbi-map-descr' }, [
 				_('Makes web pages, videos and calls that use QUIC fast again where the Wi-Fi loses packets: lost packets are sent again by the router, before the server notices.')
 			]),
-			E('div', { 'class': 'cbi-section' }, [ this.nodes.state, this.nodes.buttons, this.nodes.warnings ]),
+			E('div', { 'class': 'cbi-section' }, [ this.nodes.state, this.nodes.benefit, this.nodes.buttons, this.nodes.warnings ]),
 			this.nodes.live
 		]);
 	},
@@ -158,6 +164,8 @@ return view.extend({
 			what = 'names';
 		else if (tick % SERVICE_EVERY == 0)
 			what = 'service';
+		else if (tick % BENEFIT_EVERY == 1)
+			what = 'benefit';
 		else
 			what = turn(samples.hole(this.samples) == null ? TURNS : TURNS_CATCHING_UP);
 
@@ -235,6 +243,10 @@ return view.extend({
 			this.queues = value;
 			break;
 
+		case 'benefit':
+			dom.content(this.nodes.benefit, benefit.render(value));
+			break;
+
 		case 'clients':
 			/* An older daemon knows nothing of them, and where it is not to look there is nothing. */
 			this.nodes.clients.style.display = value && (value.total || value.radio != 'off') ? '' : 'none';
@@ -274,6 +286,7 @@ return view.extend({
 			? [ warning(_('The installed daemon is older than this page: some figures are missing. Update the package pemi.'), null, 'notice') ] : []) : []);
 
 		this.nodes.live.style.display = this.status ? '' : 'none';
+		this.nodes.benefit.style.display = this.status && verdict.kind != 'meter' ? '' : 'none';
 		this.nodes.helped.style.display = verdict.kind == 'meter' ? 'none' : '';
 
 		if (!this.status)
