@@ -174,8 +174,9 @@ impl Verdicts {
         }
     }
 
-    /// Adds the verdict that lets packet `id` go on, with a new mark if one is
-    /// given.
+    /// Adds the verdict that lets packet `id` go on. With a new mark, if one is given, it comes
+    /// by our rules once more, which see the mark: a chain in a later hook would cost every packet
+    /// of the router for this one.
     pub fn accept(&mut self, queue: &Queue, id: u32, mark: Option<u32>) -> io::Result<()> {
         self.add(queue, Verdict::Accept { mark }, id)
     }
@@ -316,7 +317,8 @@ mod tests {
         );
         let mut expected = netlink(40, 0x0301, 1, 1);
         expected.extend(header(12, 2));
-        expected.extend([0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe]);
+        // NF_REPEAT: the rules see the mark.
+        expected.extend([0, 0, 0, 4, 0xff, 0xff, 0xff, 0xfe]);
         expected.extend(header(8, 3));
         expected.extend([0x10, 0, 0, 2]);
         assert_eq!(&as_bytes(&words)[..len], expected);

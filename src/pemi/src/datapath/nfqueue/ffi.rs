@@ -192,7 +192,7 @@ pub(crate) fn put_accept_all(buffer: &mut [u32; MESSAGE_WORDS], queue: u16, id: 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verdict {
-    /// It goes on, with a new mark if one is given.
+    /// It goes on; with a new mark, if one is given, through the hook in which it waits once more.
     Accept {
         /// The mark.
         mark: Option<u32>,
@@ -208,7 +208,8 @@ pub(crate) enum Verdict {
 /// If the buffer is shorter than [`MESSAGE_WORDS`].
 pub(crate) fn put_verdict(buffer: &mut [u32], queue: u16, id: u32, verdict: Verdict) -> usize {
     let (verdict, mark) = match verdict {
-        Verdict::Accept { mark } => (libc::NF_ACCEPT, mark),
+        Verdict::Accept { mark: None } => (libc::NF_ACCEPT, None),
+        Verdict::Accept { mark } => (libc::NF_REPEAT, mark),
         Verdict::Drop => (libc::NF_DROP, None),
     };
     assert!(buffer.len() >= MESSAGE_WORDS);
