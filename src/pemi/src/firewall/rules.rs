@@ -189,9 +189,11 @@ mod tests {
     fn both_directions_of_the_helped_devices_are_queued() {
         let text = ruleset(&config());
         for part in [
-            "iifname { \"br-lan\", \"eth1\" } udp dport { 443, 8443 } ct direction original goto help",
+            "iifname { \"br-lan\", \"eth1\" } udp dport { 443, 8443 } ct direction original ct mark",
             "oifname { \"br-lan\", \"eth1\" } udp sport { 443, 8443 } ct state established \
-             ct direction reply goto help",
+             ct direction reply ct mark",
+            "\t\tudp dport { 443, 8443 } ct direction original goto help",
+            "\t\tudp sport { 443, 8443 } ct state established ct direction reply goto help",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
@@ -273,21 +275,22 @@ mod tests {
         let all = Config { repair: Repair::Radio, protocols: Protocols::All, ..config() };
         let text = ruleset(&all);
         for part in [
-            "\"eth1\" } meta l4proto udp ct direction original goto help",
-            "\"eth1\" } meta l4proto udp ct state established ct direction reply goto help",
-            "\"eth1\" } tcp flags & (fin | rst | psh) == 0 meta length <= 100 ct direction original \
+            "\"eth1\" } meta l4proto udp ct direction original ct mark",
+            "\t\tmeta l4proto udp ct direction original goto help",
+            "\t\tmeta l4proto udp ct state established ct direction reply goto help",
+            "\t\ttcp flags & (fin | rst | psh) == 0 meta length <= 100 ct direction original \
              goto help",
-            "\"eth1\" } meta l4proto tcp ct state established ct direction reply goto help",
+            "\t\tmeta l4proto tcp ct state established ct direction reply goto help",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert_eq!(text.matches("ct status & dnat == 0 ct mark set").count(), 4, "{text}");
         let lines = iptables(&all).unwrap();
         for line in [
-            "-A FORWARD -i br-lan -p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:100 \
+            "-A FORWARD -p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:100 \
              -m conntrack --ctdir ORIGINAL -g pemi",
-            "-A FORWARD -o eth1 -p tcp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
-            "-A FORWARD -o eth1 -p udp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A FORWARD -p tcp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A FORWARD -p udp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
         ] {
             assert!(lines.lines().any(|found| found == line), "{line} is not in {lines}");
         }
@@ -351,8 +354,8 @@ mod tests {
         let infer = Config { repair: Repair::Infer, queues: 3, ..config() };
         let text = iptables(&infer).unwrap();
         for line in [
-            "-A FORWARD -i br-lan -p udp --dport 443 -m conntrack --ctdir ORIGINAL -g pemi",
-            "-A FORWARD -o eth1 -p udp --sport 8443 -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A FORWARD -p udp --dport 443 -m conntrack --ctdir ORIGINAL -g pemi",
+            "-A FORWARD -p udp --sport 8443 -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
             "-A FORWARD -m connmark ! --mark 0x40000000/0x40000000 -j RETURN",
             "-A FORWARD -m connmark --mark 0x40000000/0x40000000 -j RETURN",
             "-A pemi -m mark --mark 0x10000000/0x10000000 -j RETURN",

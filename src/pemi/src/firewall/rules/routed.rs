@@ -108,7 +108,8 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
         // All others leave by one test: each costs a small router fifty instructions a packet.
         Chain::Forward => {
             let others = rule(vec![Test::NotOfConnection(helped_mark)], Act::Return);
-            let ours = ours_of(config, devices).map(|test| rule(vec![test], Act::Help));
+            // Of which devices they are, `claim` has asked: names take longest to compare.
+            let ours = ours_of(config, Devices::Any).map(|test| rule(vec![test], Act::Help));
             [others].into_iter().chain(ours).collect()
         }
         // The daemon adds bypass_mark to the mark of the packet with whose verdict it lets a flow
