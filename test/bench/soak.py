@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from net import QUEUE, ROUTER, Lab, Problem, check, rss_kib
+from net import CLIENT, QUEUE, Lab, Problem, check, rss_kib
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Flows at once, and packets lost on the way to the client in percent, in turns.
@@ -55,14 +55,13 @@ def descriptors(pid: int) -> int:
 
 def turn(lab: Lab, traffic: Path, flows: int, loss: int) -> None:
     """Send traffic over a hop that loses so much."""
-    if loss:
-        netem = ["tc", "qdisc", "replace", "dev", "to-client", "root", "netem", "limit", "5000"]
-        lab.run(ROUTER, *netem, "loss", f"{loss}%")
+    rule = ["INPUT", "-p", "udp", "-m", "statistic", "--mode", "random"]
+    rule += ["--probability", str(loss / 100), "-j", "DROP"]
+    lab.run(CLIENT, "iptables-nft", "-A", *rule)
     try:
         lab.traffic(traffic, flows, TURN_S)
     finally:
-        if loss:
-            lab.run(ROUTER, "tc", "qdisc", "delete", "dev", "to-client", "root")
+        lab.run(CLIENT, "iptables-nft", "-D", *rule)
 
 
 def soak(lab: Lab, traffic: Path, pemi: Path, minutes: float) -> dict:
@@ -117,7 +116,7 @@ def main() -> int:
     """Soak, and say whether all is well."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--idle", type=float, default=4, help="wake-ups a second that may be")
+    parser.add_argument("--idle", type=float, default=1.5, help="wake-ups a second that may be")
     parser.add_argument("--pemi", type=Path, default=ROOT / "target" / "release" / "pemi")
     binaries = ROOT / "test" / "target" / "release"
     parser.add_argument("--traffic", type=Path, default=binaries / "traffic")
