@@ -89,28 +89,23 @@ pub fn status(facts: &Facts<'_>) -> Value {
     })
 }
 
-/// The answer to `flows`.
-pub fn flows(flows: &[FlowInfo]) -> Value {
-    flows
-        .iter()
-        .map(|flow| {
-            let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
-            json!({
-                "client": flow.client.to_string(),
-                "server": flow.server.to_string(),
-                "age_s": flow.age / SEC,
-                "bytes_down": flow.bytes_down,
-                "packets_down": flow.packets_down,
-                "local_rtt_us": flow.local_rtt / 1000,
-                "loss_percent": (loss * 100.0).round() / 100.0,
-                "inferred": flow.inferred,
-                "repaired": flow.repaired,
-                "resent": flow.resent,
-                "protocol": flow.protocol.name(),
-                "state": flow.state.name(),
-            })
-        })
-        .collect()
+/// One of the answers to `flows`.
+pub fn flow(flow: &FlowInfo) -> Value {
+    let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
+    json!({
+        "client": flow.client.to_string(),
+        "server": flow.server.to_string(),
+        "age_s": flow.age / SEC,
+        "bytes_down": flow.bytes_down,
+        "packets_down": flow.packets_down,
+        "local_rtt_us": flow.local_rtt / 1000,
+        "loss_percent": (loss * 100.0).round() / 100.0,
+        "inferred": flow.inferred,
+        "repaired": flow.repaired,
+        "resent": flow.resent,
+        "protocol": flow.protocol.name(),
+        "state": flow.state.name(),
+    })
 }
 
 #[cfg(test)]
