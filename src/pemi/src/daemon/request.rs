@@ -163,7 +163,7 @@ mod tests {
             knowledge: pemi_engine::Knowledge::Replies,
         };
         for count in 0..3 {
-            let flows = || Data::Flows(vec![flow.clone(); count]);
+            let flows = || Data::Flows(vec![flow; count]);
             let text: Value = serde_json::from_str(&flows().to_string()).unwrap();
             assert_eq!(text["flows"].as_array().map(Vec::len), Some(count));
             assert_eq!(text, flows().tree());
