@@ -83,12 +83,14 @@ pub enum Rule {
     /// Where sizes vary for other reasons a second reply has to show a gap as well
     /// ([`crate::infer::sizes`]).
     Repeat,
+    /// After lost acknowledgements a gap may be before each of them ([`crate::repair::gaps`]).
+    Behind,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 34] = [
+    pub const ALL: [(Rule, &'static str); 35] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -123,6 +125,7 @@ impl Rule {
         (Rule::Count, "count"),
         (Rule::Shorter, "shorter"),
         (Rule::Repeat, "repeat"),
+        (Rule::Behind, "behind"),
     ];
 }
 

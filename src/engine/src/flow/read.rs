@@ -254,7 +254,7 @@ impl Flow {
     ) -> Facts {
         let now = cx.now;
         let tolerance = self.rtt.within(Margin::Expected);
-        let soonest = self.soonest_reply(cx);
+        let (soonest, latest) = self.reply_times(cx);
         let possible = !cx.config.has(Rule::Soonest) || self.gaps.may_be_replied(now, soonest);
         let better_explained_by_packet = self.rhythm.decimating()
             && beat.fast
@@ -270,6 +270,7 @@ impl Flow {
                 && !better_explained_by_packet,
             // Of a decimating client a packet may explain the reply that shows a repair better.
             prunes: cx.config.has(Rule::Prune) && !self.rhythm.decimating(),
+            tells_first: self.gaps.tells_first(now, self.acknowledged, soonest, latest),
             due: self.gaps.may_be_closed(now, soonest),
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),

@@ -19,6 +19,9 @@ use crate::rules::Rule;
 use crate::store::cache::{Cache, Id};
 use crate::time::Time;
 
+/// A client that counts to this many replies often (RFC 9000, section 13.2.2).
+const BY_TWOS: u64 = 2;
+
 impl Flow {
     /// A reply revealed a gap: sends what was most likely lost and, if that
     /// mostly works, begins to hold.
@@ -44,6 +47,7 @@ impl Flow {
             window = None;
             names = gaps::from(front, cx.cache);
         }
+        let behind = if window.is_none() { self.name_behind(cx, &beat, &mut names) } else { 0 };
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
         let facts = self.facts(cx, sign, since_reply, missing);
@@ -55,7 +59,7 @@ impl Flow {
                 gaps::ambiguity(now, &self.rtt, &mut self.trail, cx.cache, most)
             }
         };
-        for id in names.iter().take(width.min(attempt.allowed)) {
+        for id in names.iter().take(width.max(behind).min(attempt.allowed)) {
             self.resend(cx, *id);
         }
         let gap = Gap {
@@ -118,6 +122,27 @@ impl Flow {
         if cx.hop.wants_probe(cx.now, true) {
             cx.out.push(Queued::Probe(self.receiver.ip()));
         }
+    }
+
+    /// More packets came since the reply before than this client lets pass: acknowledgements were
+    /// lost, and the gap may be before what caused any of them. How many packets that names.
+    fn name_behind(&mut self, cx: &Context<'_>, beat: &Beat, names: &mut Names) -> usize {
+        let usual = self.rhythm.usual_count();
+        let lost = (1..=BY_TWOS).contains(&usual) && beat.fast && beat.count > usual + 1;
+        if !(lost && cx.config.has(Rule::Behind) && self.rtt.sharp() && self.budget.very_lossy()) {
+            return 0;
+        }
+        let Some((trigger, _)) = self.trail.nearest(cx.cache, cx.now - self.rtt.get()) else {
+            return 0;
+        };
+        let mut found = gaps::behind(trigger, beat.count, usual, cx.cache);
+        let behind = found.len();
+        let others = names.iter().filter(|name| !found[..behind].contains(name));
+        let room = found.remaining_capacity();
+        let others: Names = others.take(room).copied().collect();
+        found.extend(others);
+        *names = found;
+        behind
     }
 
     /// Packets in a row were acknowledged one by one: the gap is before the first of them.

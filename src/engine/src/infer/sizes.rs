@@ -111,6 +111,8 @@ pub(crate) struct Facts {
     pub copy_due: bool,
     /// A reply no longer than usual while no copy can have been answered has shed ranges.
     pub prunes: bool,
+    /// No reply before this one can have told of some copy, and this one can.
+    pub tells_first: bool,
     /// Open gaps that a copy can have closed by now.
     pub due: usize,
     /// Every open gap has had its last attempt, and the reply to that was due.
@@ -385,7 +387,8 @@ impl Sizes {
             self.odd_run = 0;
         }
         let settled = self.ones >= ONES_SETTLE && facts.all_tried;
-        if excess <= 0 && facts.prunes && !facts.copy_due && !facts.all_tried {
+        if excess <= 0 && facts.prunes && !facts.copy_due && !facts.tells_first && !facts.all_tried
+        {
             // The gaps are still there: other ranges are not, as the sender has seen them.
             self.base = Some(size - STEP.start() * facts.open as i32);
             return Reading::Plain;

@@ -117,6 +117,20 @@ impl Gaps {
         self.resent.iter().any(|at| now.since(at) >= soonest)
     }
 
+    /// Whether a reply at `now` is the first that can tell of a copy, which takes no less than
+    /// `soonest`; after `latest` any reply tells. `last` is when the acknowledgement before it came.
+    /// Where the copy's own reply was lost, the first is the next one, whatever triggered it.
+    pub fn tells_first(
+        &self,
+        now: Time,
+        last: Option<Time>,
+        soonest: Nanos,
+        latest: Nanos,
+    ) -> bool {
+        let told = |at| last.is_some_and(|last| last.since(at) > latest);
+        self.resent.iter().any(|at| now.since(at) >= soonest && !told(at))
+    }
+
     /// Open gaps of which the first copy was sent so long ago.
     pub fn may_be_closed(&self, now: Time, soonest: Nanos) -> usize {
         self.open.iter().filter(|gap| now.since(gap.opened) >= soonest).count()
@@ -204,6 +218,16 @@ pub(crate) fn rank(
         next = cache.before(id);
     }
     names
+}
+
+/// Where acknowledgements were lost as well: the packets that can be missing before a reply that
+/// `trigger` caused, `count` packets after the reply before it. A client that replies to a gap at
+/// once and else to every `usual` packets has replied to the one after the gap, or that many later.
+pub(crate) fn behind(trigger: Id, count: u64, usual: u64, cache: &Cache) -> Names {
+    let back = core::iter::successors(cache.before(trigger), |id| cache.before(*id));
+    let fresh = |id: &Id| cache.record(*id).is_some_and(|r| r.copies == 0);
+    let most = count.saturating_sub(1).min(MAX_NAMES as u64) as usize;
+    back.take(most).step_by(usual.max(1) as usize).filter(fresh).collect()
 }
 
 /// What may have been lost where a stall began: the packet at its front, and those behind it.
@@ -386,6 +410,33 @@ mod tests {
         assert_eq!(gaps.may_be_closed(opened + 3 * MS - 1, 3 * MS), 0);
         assert_eq!(gaps.may_be_closed(opened + 3 * MS, 3 * MS), 1);
         assert!(!gaps.may_be_replied(opened, 0), "no copy was sent");
+    }
+
+    #[test]
+    fn the_first_reply_after_a_copy_tells_of_it_and_no_later_one() {
+        let mut gaps = Gaps::new();
+        gaps.resent(at(20));
+        let tells = |now, last| gaps.tells_first(at(20) + now, Some(at(20) + last), 2 * MS, 3 * MS);
+        assert!(!tells(2 * MS - 1, -MS), "no reply is as quick");
+        assert!(tells(2 * MS, -MS) && tells(9 * MS, MS));
+        assert!(tells(4 * MS, 3 * MS), "the one before may have been too early");
+        assert!(!tells(4 * MS, 3 * MS + 1));
+        assert!(gaps.tells_first(at(20) + 2 * MS, None, 2 * MS, 3 * MS));
+    }
+
+    #[test]
+    fn after_lost_acknowledgements_a_gap_may_be_before_each_of_them() {
+        let (mut cache, mut trail, _) = setting();
+        let (trigger, _) = trail.nearest(&cache, at(20)).unwrap();
+        let numbers_of =
+            |count, usual, cache: &Cache| numbers(cache, &behind(trigger, count, usual, cache));
+        assert_eq!(numbers_of(3, 2, &cache), [19]);
+        assert_eq!(numbers_of(5, 2, &cache), [19, 17]);
+        assert_eq!(numbers_of(6, 2, &cache), [19, 17, 15]);
+        assert_eq!(numbers_of(4, 1, &cache), [19, 18, 17]);
+        let missing = trail.nearest(&cache, at(17)).unwrap().0;
+        cache.record_mut(missing).unwrap().copies = 1;
+        assert_eq!(numbers_of(5, 2, &cache), [19], "the other was sent again");
     }
 
     #[test]

@@ -54,6 +54,14 @@ fn what_gets_shorter_before_a_copy_can_be_replied_to_has_shed_ranges() {
 }
 
 #[test]
+fn the_first_reply_that_can_tell_of_a_copy_shows_the_repair_although_it_is_late() {
+    let mut s = with_base(40);
+    assert!(is_gap(s.read(&facts(42, 0))));
+    let first = Facts { prunes: true, tells_first: true, due: 1, ..facts(40, 1) };
+    assert_eq!(s.read(&first), Reading::Closed, "the copy's own reply was lost");
+}
+
+#[test]
 fn small_steps_move_the_base_but_late_replies_do_not() {
     let mut s = with_base(36);
     s.read(&Facts { explained: false, ..facts(37, 0) });
