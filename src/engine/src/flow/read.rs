@@ -79,8 +79,16 @@ impl Flow {
         let last = self.acknowledged;
         if reading != Reading::Noise {
             self.acknowledged = Some(cx.now);
+            let (rtt, same) = (self.rtt.get(), self.rtt.within(Margin::Same));
+            let haste =
+                cx.config.has(Rule::Haste) && reading == Reading::Plain && self.tells_each();
+            self.gaps.replied(cx.now, rtt - same, rtt, haste.then_some(rtt + same));
         }
-        if self.ends_episode(cx, reading, beat, previous, last) {
+        let ends = self.ends_episode(cx, reading, beat, previous, last);
+        if beat.certain && reading != Reading::Noise {
+            self.certain = cx.now;
+        }
+        if ends {
             self.release(cx, true);
             return Verdict::Forward;
         }

@@ -194,7 +194,7 @@ impl Sizes {
         self.note_restless(facts.open, base, excess);
         let mut by_floor = false;
         if facts.open == 0
-            && excess >= 1
+            && (1..*STEP.end()).contains(&excess)
             && facts.now >= self.floor_off_until
             && !FIELDS_GROW.contains(&facts.beat.trigger)
             && self.recent.min().is_some_and(|min| base - min == 1)
@@ -394,7 +394,8 @@ impl Sizes {
             return Reading::Plain;
         }
         let fell = self.last - size;
-        let one_up = facts.copy_due && (fell > 0 || !facts.prunes);
+        let by_copy = facts.copy_due || facts.tells_first && !facts.beat.fast && !facts.explained;
+        let one_up = by_copy && (fell > 0 || !facts.prunes);
         if excess <= 0 || (excess == 1 && (one_up || settled)) {
             if facts.prunes && !settled && (1..facts.open).contains(&facts.due) {
                 // The others cannot have closed yet.
@@ -442,7 +443,9 @@ impl Sizes {
     /// it.
     pub fn abandoned(&mut self, step: i32, left: usize) {
         if left > 0 {
-            self.base = self.base.map(|base| base + step);
+            // A longer field that came with the gap may be gone by now.
+            let rest = self.last - STEP.start() * left as i32;
+            self.base = self.base.map(|base| (base + step).min(rest).max(base));
             self.recent.clear();
         } else {
             self.abandoned_all();

@@ -14,7 +14,7 @@ use crate::time::{MS, Nanos, Time, US};
 /// Gaps followed at a time (chosen: more are a storm).
 pub(crate) const MAX_GAPS: usize = 8;
 /// Packets named for one gap (chosen: [`MOST_SINCE_REPLY`], and the two around them).
-const MAX_NAMES: usize = 18;
+pub(super) const MAX_NAMES: usize = 18;
 /// Copies in one attempt that covers a whole window (chosen: less than a budget saves up).
 pub(crate) const MAX_WINDOW: usize = 32;
 /// Packets before the trigger that are named at least (chosen: two attempts of the usual width).
@@ -24,7 +24,7 @@ const LEAST_NAMES: usize = 6;
 const MOST_SINCE_REPLY: usize = 16;
 /// A reply is triggered a little later than the packet before it was forwarded, at the client's
 /// clock's grain (chosen: half of [`Margin::Expected`], so that the trigger itself counts).
-const TRIGGER_SHIFT: Nanos = 200 * US;
+pub(super) const TRIGGER_SHIFT: Nanos = 200 * US;
 /// Until this share of a round trip after a copy was sent its reply is still on the way (chosen:
 /// a copy often overtakes what stands in the hop's queue).
 const COPY_UNDER_WAY_PERCENT: Nanos = 75;
@@ -76,6 +76,17 @@ impl Gaps {
     /// Place of the first gap from place `from` on whose last attempt is overdue.
     pub fn overdue(&self, now: Time, from: usize) -> Option<usize> {
         (from..self.open.len()).find(|place| self.open[*place].overdue <= now)
+    }
+
+    /// An acknowledgement has come at `now`: see [`Gap::replied`]. If it shows no change, nothing more
+    /// is to be waited for where it surely tells of the last attempt, as it does after `surely`.
+    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos, surely: Option<Nanos>) {
+        for gap in &mut self.open {
+            let tells = gap.replied(now, soonest, latest);
+            if tells && surely.is_some_and(|surely| now.since(gap.last_attempt) >= surely) {
+                gap.overdue = gap.overdue.min(now);
+            }
+        }
     }
 
     /// One more attempt goes out for the gap at `place`.
@@ -220,16 +231,6 @@ pub(crate) fn rank(
     names
 }
 
-/// Where acknowledgements were lost as well: the packets that can be missing before a reply that
-/// `trigger` caused, `count` packets after the reply before it. A client that replies to a gap at
-/// once and else to every `usual` packets has replied to the one after the gap, or that many later.
-pub(crate) fn behind(trigger: Id, count: u64, usual: u64, cache: &Cache) -> Names {
-    let back = core::iter::successors(cache.before(trigger), |id| cache.before(*id));
-    let fresh = |id: &Id| cache.record(*id).is_some_and(|r| r.copies == 0);
-    let most = count.saturating_sub(1).min(MAX_NAMES as u64) as usize;
-    back.take(most).step_by(usual.max(1) as usize).filter(fresh).collect()
-}
-
 /// What may have been lost where a stall began: the packet at its front, and those behind it.
 pub(crate) fn from(front: Id, cache: &Cache) -> Names {
     let behind = core::iter::successors(Some(front), |id| cache.after(*id));
@@ -319,14 +320,14 @@ pub(crate) fn window(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::repair::gap::tests::gap;
     use crate::tunables::Tunables;
     use alloc::vec::Vec;
 
     /// Packets 1.. every 1.2 ms and a round trip of 2 ms.
-    fn setting() -> (Cache, Trail, LocalRtt) {
+    pub fn setting() -> (Cache, Trail, LocalRtt) {
         let mut cache = Cache::new(1 << 20);
         let mut trail = Trail::default();
         for n in 1..=40 {
@@ -338,11 +339,11 @@ mod tests {
         (cache, trail, rtt)
     }
 
-    fn at(n: u64) -> Time {
+    pub fn at(n: u64) -> Time {
         Time::ZERO + n as Nanos * 1200 * US
     }
 
-    fn numbers(cache: &Cache, ids: &[Id]) -> Vec<u64> {
+    pub fn numbers(cache: &Cache, ids: &[Id]) -> Vec<u64> {
         ids.iter().map(|id| cache.record(*id).unwrap().number).collect()
     }
 
@@ -425,18 +426,16 @@ mod tests {
     }
 
     #[test]
-    fn after_lost_acknowledgements_a_gap_may_be_before_each_of_them() {
-        let (mut cache, mut trail, _) = setting();
-        let (trigger, _) = trail.nearest(&cache, at(20)).unwrap();
-        let numbers_of =
-            |count, usual, cache: &Cache| numbers(cache, &behind(trigger, count, usual, cache));
-        assert_eq!(numbers_of(3, 2, &cache), [19]);
-        assert_eq!(numbers_of(5, 2, &cache), [19, 17]);
-        assert_eq!(numbers_of(6, 2, &cache), [19, 17, 15]);
-        assert_eq!(numbers_of(4, 1, &cache), [19, 18, 17]);
-        let missing = trail.nearest(&cache, at(17)).unwrap().0;
-        cache.record_mut(missing).unwrap().copies = 1;
-        assert_eq!(numbers_of(5, 2, &cache), [19], "the other was sent again");
+    fn a_sure_reply_without_a_change_ends_the_wait() {
+        let mut gaps = Gaps::new();
+        gaps.follow(gap(10, 1));
+        let opened = gaps.open()[0].opened;
+        let overdue = gaps.open()[0].overdue;
+        gaps.replied(opened + 3 * MS, 2 * MS, 3 * MS, None);
+        gaps.replied(opened + 3 * MS, 2 * MS, 3 * MS, Some(3 * MS + 1));
+        assert_eq!(gaps.deadline(), Some(overdue));
+        gaps.replied(opened + 3 * MS + 1, 2 * MS, 3 * MS, Some(3 * MS + 1));
+        assert_eq!(gaps.deadline(), Some(opened + 3 * MS + 1));
     }
 
     #[test]
