@@ -30,7 +30,7 @@ SIM := test/target/release/sim
 PORTABLE := package/portable
 
 .PHONY: help setup setup-all build build-core clean \
-	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
+	test test-rust test-python test-sim test-experiments test-package test-fleet test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
 	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
@@ -50,6 +50,7 @@ setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI te
 	@test/wifi/setup.sh
 	@test/install.sh busybox-static signify-openbsd openssl
 	@test/package/realtools.sh
+	@test/fleet/setup.sh
 
 build: build-core ## build the daemon and all of the testbed's programs
 	cargo build $(QUICHE)
@@ -95,6 +96,12 @@ test-package: setup ## a feed for two architectures, checks of its packages and 
 	@test/package/realtools.sh
 	cargo build -p pemi
 	$(PYTHON) -m pytest test/package
+
+test-fleet: setup ## figures of the daemon for Prometheus and collectd, alerts, dashboard (as root)
+	@test/fleet/setup.sh
+	@test/package/realtools.sh
+	cargo build -p pemi
+	$(PYTHON) -m pytest test/fleet
 
 test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, three minutes
 	@$(PORTABLE)/big-endian.sh
