@@ -30,7 +30,7 @@ SIM := test/target/release/sim
 PORTABLE := package/portable
 
 .PHONY: help setup setup-all build build-core clean \
-	test test-rust test-python test-sim test-experiments test-package test-fleet test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
+	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
 	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
@@ -102,6 +102,11 @@ test-fleet: setup ## figures of the daemon for Prometheus and collectd, alerts, 
 	@test/package/realtools.sh
 	cargo build -p pemi
 	$(PYTHON) -m pytest test/fleet
+
+test-sweep: setup ## sweeps as jobs of Snakemake, two at a time: the same reports
+	@test/sweep/setup.sh
+	cargo build --release $(TESTBED) -p pemi-sim
+	$(PYTHON) -m pytest test/sweep
 
 test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, three minutes
 	@$(PORTABLE)/big-endian.sh
