@@ -33,7 +33,7 @@ PORTABLE := package/portable
 	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
 	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
-	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
+	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball release
 
 ##@ Build
 
@@ -241,7 +241,7 @@ feed-key: ## make the keys that a feed is signed with, once, in .feed-key (KEYS=
 	@$(PORTABLE)/feed-key.sh $(FEED_KEYS)
 
 feed: ## a signed feed for opkg and apk, in out/feed (ARCHES="mipsel_24kc x86_64", KEYS=)
-	@$(PORTABLE)/feed.sh $(FEED_KEYS) out/feed $(ARCHES)
+	@$(PORTABLE)/feed.sh $(FEED_KEYS) $(or $(FEED),out/feed) $(ARCHES)
 
 ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
 	@$(PORTABLE)/reproducible.sh $(ARCH)
@@ -252,6 +252,9 @@ tarball: ## the sources of the last commit as a release, in out
 	@version=$$(sed -n 's/^PKG_VERSION:=//p' package/about.mk); \
 		git archive --prefix=pemi-$$version/ HEAD | gzip -9n >out/pemi-$$version.tar.gz; \
 		sha256sum out/pemi-$$version.tar.gz
+
+release: ## sources, signed feed, sums and the tag's message in out/release (VERSION=1.2.3, ARCHES=, KEYS=)
+	@package/release.py "$(VERSION)" $(ARCHES)
 
 upstream: ## put both packages into checkouts of openwrt's feeds (TARBALL=, PACKAGES=, LUCI=, DRAFT=1)
 	@package/upstream.py $(if $(DRAFT),--draft) "$(TARBALL)" "$(PACKAGES)" "$(LUCI)"
