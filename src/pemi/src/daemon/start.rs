@@ -4,10 +4,11 @@
 use crate::config::flags::RunOptions;
 use crate::config::{self, Config};
 use crate::daemon::open::Opened;
-use crate::daemon::serve::{Daemon, Doors, totals, unhelped};
+use crate::daemon::serve::{Daemon, Doors, unhelped};
 use crate::daemon::status;
 use crate::daemon::teller::Subscription;
 use crate::daemon::ubus::Ubus;
+use crate::daemon::words;
 use crate::datapath::capture::queue::Nfqueue;
 use crate::datapath::direction;
 use crate::datapath::guard::Guard;
@@ -94,6 +95,7 @@ fn announce(config: &Config) {
 pub(crate) fn close(mut daemon: Daemon, doors: Doors, writer: Writer) {
     daemon.stop_helpers();
     daemon.benefit.close();
+    daemon.trend.close();
     let Daemon { workers, guard, firewall, .. } = daemon;
     let last = workers.snapshots();
     let dropped = unhelped(&last, &status::kernel(&last));
@@ -106,10 +108,7 @@ pub(crate) fn close(mut daemon: Daemon, doors: Doors, writer: Writer) {
     } else {
         guard.outlive();
     }
-    log::info!(
-        "stopped {} queue_dropped={dropped} inject_errors={failed}",
-        totals(&status::total(&last))
-    );
+    log::info!("{}", words::end(&status::total(&last), dropped, failed));
     drop(doors);
     writer.stop();
 }
