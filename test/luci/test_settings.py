@@ -127,8 +127,14 @@ def shipped() -> dict:
 
 
 EDITED = {
-    "main": {"type": "pemi", "enabled": "on", "mode": "bridged", "network": "lan guest"}
-    | {"port": "443 8443", "conceal": "yes", "benefit": "/mnt/usb/pemi/benefit", "radio": "off"},
+    "main": {"type": "pemi", "enabled": "on", "mode": "bridged", "network": ["guest", "lan"]}
+    | {
+        "port": "443 8443",
+        "device": "eth1 br-lan",
+        "conceal": "yes",
+        "benefit": "/mnt/usb/pemi/benefit",
+        "radio": "off",
+    },
     "sidekick": {"type": "sidekick", "enabled": "off"},
 }
 

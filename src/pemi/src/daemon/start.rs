@@ -77,17 +77,19 @@ fn employ(
 }
 
 fn announce(config: &Config) {
+    let clients = match (config.device.is_empty(), config.network.is_empty()) {
+        (false, _) => config.device.join(", "),
+        (true, true) => "any device".into(),
+        (true, false) => "no device, since no network is up".into(),
+    };
+    let ports: Vec<_> = config.port.iter().map(u16::to_string).collect();
     log::info!(
-        "started version={} queue={} queues={} device={} port={}",
+        "started: version {}, for clients at {clients}, servers at UDP port {}, with {} packet \
+         queues from number {} on",
         env!("CARGO_PKG_VERSION"),
-        config.queue,
+        ports.join(", "),
         config.queues,
-        match (config.device.is_empty(), config.network.is_empty()) {
-            (false, _) => config.device.join(","),
-            (true, true) => "any".into(),
-            (true, false) => "none".into(),
-        },
-        config.port.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+        config.queue
     );
 }
 

@@ -69,7 +69,7 @@ function curve(client) {
 }
 
 function small(text) {
-	return E('small', { 'style': 'opacity:.8;word-break:break-all' }, [ text ]);
+	return E('small', { 'style': 'opacity:.8;font-weight:normal;overflow-wrap:anywhere' }, [ text ]);
 }
 
 /* In one line. */
@@ -79,9 +79,10 @@ function whole(node) {
 
 function who(client) {
 	const known = client.addresses || [];
-	const others = (client.name ? known.slice(0, 1) : []).concat(client.mac || []);
+	/* Whose name nobody knows may be known by the network card. */
+	const other = client.name ? known[0] || client.mac : known.length ? client.mac : null;
 
-	return E('span', { 'title': known.join(' ') }, [ client.name || known[0] || client.mac, ' ', client.name || known.length ? small(others.join(' ')) : '' ]);
+	return E('span', { 'title': known.concat(client.mac || []).join(' ') }, [ client.name || known[0] || client.mac, ' ', other ? small(other) : '' ]);
 }
 
 function share(client) {

@@ -36,7 +36,7 @@ function client(flow) {
 	if (!flow.name)
 		return E('span', { 'style': 'word-break:break-all' }, [ flow.from.address ]);
 
-	return E('span', {}, [ flow.name, ' ', E('small', { 'style': 'opacity:.8;word-break:break-all' }, [ flow.from.address ]) ]);
+	return E('span', {}, [ flow.name, ' ', E('small', { 'style': 'opacity:.8;font-weight:normal;word-break:break-all' }, [ flow.from.address ]) ]);
 }
 
 function columns() {

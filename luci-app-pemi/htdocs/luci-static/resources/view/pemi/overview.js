@@ -100,7 +100,7 @@ return view.extend({
 		nodes.clients.style.display = 'none';
 		nodes.live = E('div', {}, [
 			nodes.losses, nodes.clients, nodes.flows,
-			E('details', { 'class': 'cbi-section pemi-details' }, [
+			E('details', { 'class': 'cbi-section pemi-details', 'style': 'margin-top:1.5em' }, [
 				E('summary', { 'style': 'cursor:pointer;font-size:1.2em;margin-bottom:.5em' }, [ _('Details') ]),
 				nodes.health, this.spans.more
 			])

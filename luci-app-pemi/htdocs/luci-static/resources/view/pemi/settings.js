@@ -16,6 +16,11 @@ const MARKS = [
 	{ name: 'helped_mark', standard: '0x40000000', label: _('Mark of connections helped') }
 ];
 
+/* A list may be one string, and choices have an order of their own. */
+function words(given) {
+	return L.toArray(given).slice().sort().join(' ');
+}
+
 /* Saving writes what was changed, and nothing else. LuCI would take out of the file what is the default,
  * and write every switch. */
 function exact(o) {
@@ -24,7 +29,7 @@ function exact(o) {
 	o.parse = function(section_id) {
 		const was = this.cfgvalue(section_id);
 		const shown = was != null ? was : this.default;
-		const same = L.toArray(this.formvalue(section_id)).join(' ') === L.toArray(shown).join(' ');
+		const same = words(this.formvalue(section_id)) === words(shown);
 
 		/* What was right before may be wrong beside what was changed. */
 		return same && this.isValid(section_id) ? Promise.resolve() : parse.apply(this, arguments);
