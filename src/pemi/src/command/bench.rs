@@ -187,6 +187,7 @@ fn through_queue(duration: Duration) -> Result<Value, String> {
     let line = Line {
         commands: orders,
         waker: waker.clone(),
+        moved: Arc::default(),
         events: writer.sender(),
         wanted: Wanted::new(false, LevelFilter::Error),
         teller: None,

@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use log::LevelFilter;
 use pemi_engine::packet::{Parsed, Udp, parse};
@@ -110,6 +111,8 @@ pub struct Line {
     pub commands: Receiver<Command>,
     /// Ready when there is something in `commands`, or to be told by `teller`.
     pub waker: Arc<Waker>,
+    /// Becomes true when packets are taken in, or counters go back to zero.
+    pub moved: Arc<AtomicBool>,
     /// Where events go.
     pub events: Sender<Item>,
     /// Which events somebody wants, until the next [`Command::Configure`].
@@ -228,6 +231,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                     self.engine.reset();
                     self.unseen = 0;
                     self.capture.reset();
+                    self.line.moved.store(true, Ordering::Relaxed);
                 }
                 Command::Stop => return Ok(ControlFlow::Break(())),
             }
@@ -267,8 +271,13 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 self.reports()?;
             }
             let more = self.capture.fill()?;
+            let mut moved = false;
             while let Some(seen) = self.capture.take() {
+                moved = true;
                 self.packet(&seen)?;
+            }
+            if moved {
+                self.line.moved.store(true, Ordering::Relaxed);
             }
             self.capture.flush()?;
             if !more {

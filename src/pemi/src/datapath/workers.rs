@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -29,9 +30,13 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// The time that all of them get to end. With the patience above, SIGTERM ends the daemon within a second
 /// though one of them hangs.
 const FAREWELL: Duration = Duration::from_millis(300);
-/// Examinations in a row, a second apart, without an answer, after which a worker counts as
+/// Examinations in a row, a second apart once one was not answered, without an answer, after which a worker counts as
 /// hung. There are no examinations while the whole process is stopped.
 const SILENCE: u32 = 10;
+
+/// So many examinations in a row are spared while no packets come (chosen: flows that have ended
+/// leave the tables without any, and are to be seen to).
+const SPARED: u32 = 9;
 
 /// The main thread's side of a worker.
 struct Thread {
@@ -39,6 +44,8 @@ struct Thread {
     commands: Sender<Command>,
     waker: Arc<Waker>,
     thread: JoinHandle<io::Result<()>>,
+    /// Packets were taken in since the last examination.
+    moved: Arc<AtomicBool>,
     /// Examinations without an answer.
     silent: u32,
 }
@@ -56,13 +63,16 @@ pub struct Workers {
     list: Vec<Thread>,
     /// Ready when one of them has ended.
     ended: Arc<Waker>,
+    /// What was found at the last examination, and how often it has stood for another since.
+    found: Vec<Snapshot>,
+    spared: u32,
 }
 
 impl Workers {
     /// None yet.
     pub fn new() -> Result<Workers, Error> {
         let ended = Waker::new().map_err(Error::Waker)?;
-        Ok(Workers { list: Vec::new(), ended: Arc::new(ended) })
+        Ok(Workers { list: Vec::new(), ended: Arc::new(ended), found: Vec::new(), spared: 0 })
     }
 
     /// Starts a worker for `capture`. `teller` is made for its waker.
@@ -84,7 +94,15 @@ impl Workers {
             entitled: privileges::are_kept(),
         })?;
         let teller = Some(teller(waker.clone()));
-        let line = Line { commands: orders, waker: waker.clone(), events, wanted, teller };
+        let moved = Arc::new(AtomicBool::new(true));
+        let line = Line {
+            commands: orders,
+            waker: waker.clone(),
+            moved: moved.clone(),
+            events,
+            wanted,
+            teller,
+        };
         let worker = Worker::new(config, capture, sockets, line);
         let (priority, ended) = (config.realtime_priority, self.ended.clone());
         let work = move || {
@@ -94,7 +112,7 @@ impl Workers {
         };
         let thread = thread::start(&format!("pemi-queue-{queue}"), STACK, Box::new(work))
             .map_err(Error::Thread)?;
-        self.list.push(Thread { queue, commands, waker, thread, silent: 0 });
+        self.list.push(Thread { queue, commands, waker, thread, moved, silent: 0 });
         Ok(())
     }
 
@@ -129,13 +147,23 @@ impl Workers {
         self.ask(Command::Snapshot).into_iter().flatten().collect()
     }
 
-    /// The same, to be called once a second, so that a worker that hangs is found.
+    /// The same, to be called once a second, so that a worker that hangs is found. While no packets
+    /// come nobody is woken for it, but now and then: counters stand still then.
     pub fn examine(&mut self) -> Vec<Snapshot> {
+        let busy =
+            |worker: &Thread| worker.moved.swap(false, Ordering::Relaxed) || worker.silent > 0;
+        // All of them have to be asked whether they have moved.
+        let busy = self.list.iter().filter(|worker| busy(worker)).count() > 0;
+        self.spared = if busy || self.spared >= SPARED { 0 } else { self.spared + 1 };
+        if self.spared > 0 {
+            return self.found.clone();
+        }
         let answers = self.ask(Command::Snapshot);
         for (worker, answer) in self.list.iter_mut().zip(&answers) {
             worker.silent = if answer.is_some() { 0 } else { worker.silent + 1 };
         }
-        answers.into_iter().flatten().collect()
+        self.found = answers.into_iter().flatten().collect();
+        self.found.clone()
     }
 
     /// An error if one of them has ended by itself, or hangs.
