@@ -256,7 +256,9 @@ def test_what_help_is_worth(page):
     assert browser.one(".pemi-benefit").text == words, "one network needs no name"
     browser.picture("overview-helps-1280-light")
     browser = page.open(PATH, "stands", width=360)
-    browser.says("br-guest: Help is off: with it, downloads were 0.61 times as fast", ".pemi-benefit")
+    browser.says(
+        "br-guest: Help is off: with it, downloads were 0.61 times as fast", ".pemi-benefit"
+    )
     browser.says("It is tried again in 23 hours.", ".pemi-benefit")
     browser.says("Too few large downloads", ".pemi-benefit")
     browser.picture("overview-stands-360-light")
