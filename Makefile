@@ -32,7 +32,7 @@ PORTABLE := package/portable
 .PHONY: help setup setup-all build build-core clean \
 	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
-	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
+	demo benefit figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball release
 
 ##@ Build
@@ -177,6 +177,9 @@ msrv: setup ## the product with the oldest Rust that it is promised for, with ru
 
 demo: build-core ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
 	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) --out out
+
+benefit: build-core ## what pemi benefit says after sixty downloads, beside the truth, ten minutes (as root)
+	$(PYTHON) $(MININET)/benefit.py --json out/benefit.json
 
 figure: ## draw the README's figure from out/demo.json
 	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import FLEET, FLOWS, ROOT
+from routers import FLEET, FLOWS, ROOT
 
 TOOLS = ROOT / "out/realtools/native"
 PEMI = ROOT / "target/debug/pemi"

@@ -5,7 +5,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from conftest import FLEET, ROOT
+from routers import FLEET, ROOT
 
 PEMI = ROOT / "target/debug/pemi"
 

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from conftest import FLEET, FLOWS, ROOT, Exporter
+from routers import FLEET, FLOWS, ROOT, Exporter
 
 BIN = ROOT / "out/fleet/usr/bin"
 NAME = re.compile(r"pemi_[a-z0-9_]+")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `pemi run`: what the main thread does, and what it answers to whoever asks.
 
-pub(crate) mod benefit;
+pub mod benefit;
 pub(crate) mod clients;
 pub mod control;
 pub(crate) mod gates;
