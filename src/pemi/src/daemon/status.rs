@@ -154,28 +154,23 @@ pub fn status(facts: &Facts<'_>) -> Value {
     ])
 }
 
-/// The answer to `flows`.
-pub fn flows(flows: &[FlowInfo]) -> Value {
-    flows
-        .iter()
-        .map(|flow| {
-            let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
-            object(vec![
-                ("client", flow.client.to_string().into()),
-                ("server", flow.server.to_string().into()),
-                ("age_s", (flow.age / SEC).into()),
-                ("bytes_down", flow.bytes_down.into()),
-                ("packets_down", flow.packets_down.into()),
-                ("local_rtt_us", (flow.local_rtt / 1000).into()),
-                ("loss_percent", ((loss * 100.0).round() / 100.0).into()),
-                ("inferred", flow.inferred.into()),
-                ("repaired", flow.repaired.into()),
-                ("resent", flow.resent.into()),
-                ("protocol", flow.protocol.name().into()),
-                ("state", flow.state.name().into()),
-            ])
-        })
-        .collect()
+/// One of the answers to `flows`.
+pub fn flow(flow: &FlowInfo) -> Value {
+    let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
+    object(vec![
+        ("client", flow.client.to_string().into()),
+        ("server", flow.server.to_string().into()),
+        ("age_s", (flow.age / SEC).into()),
+        ("bytes_down", flow.bytes_down.into()),
+        ("packets_down", flow.packets_down.into()),
+        ("local_rtt_us", (flow.local_rtt / 1000).into()),
+        ("loss_percent", ((loss * 100.0).round() / 100.0).into()),
+        ("inferred", flow.inferred.into()),
+        ("repaired", flow.repaired.into()),
+        ("resent", flow.resent.into()),
+        ("protocol", flow.protocol.name().into()),
+        ("state", flow.state.name().into()),
+    ])
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 
 use log::LevelFilter;
 use pemi_engine::packet::{Parsed, Udp, parse};
@@ -26,6 +25,7 @@ use crate::datapath::teller::{Teller, Told};
 use crate::datapath::ways::Way;
 use crate::log::item::Item;
 use crate::log::{events, logger};
+use crate::sys::channel::{Receiver, Refused, Sender};
 use crate::sys::poll::{Interest, Waker};
 use crate::sys::reply::Reply;
 use crate::sys::{checksum, privileges, sched};
@@ -114,7 +114,7 @@ pub struct Line {
     /// Becomes true when packets are taken in, or counters go back to zero.
     pub moved: Arc<AtomicBool>,
     /// Where events go.
-    pub events: SyncSender<Item>,
+    pub events: Sender<Item>,
     /// Which events somebody wants, until the next [`Command::Configure`].
     pub wanted: Wanted,
     /// Who tells what access points count, if somebody does.
@@ -209,7 +209,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
     /// Does what was asked for.
     fn obey(&mut self) -> io::Result<ControlFlow<()>> {
         self.line.waker.clear();
-        while let Ok(command) = self.line.commands.try_recv() {
+        while let Some(command) = self.line.commands.take() {
             let now = self.capture.now();
             match command {
                 Command::Configure(config, wanted) => {
@@ -391,8 +391,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 }
                 Action::Event(event) => {
                     if self.line.wanted.wants(&event)
-                        && let Err(TrySendError::Full(_)) =
-                            self.line.events.try_send(Item::Event(event))
+                        && let Err(Refused::Full(_)) = self.line.events.send(Item::Event(event))
                     {
                         logger::count_dropped();
                     }
