@@ -2,6 +2,7 @@
 //! The kernel's interfaces, thinly, and the checksum of its packets.
 
 pub mod checksum;
+pub(crate) mod child;
 pub mod clock;
 pub(crate) mod entropy;
 pub(crate) mod error_queue;

@@ -317,7 +317,11 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
         let handle = seen.handle.unwrap_or(Handle(0));
         match self.engine.on_packet(seen.at, direction, self.capture.bytes(), handle) {
             Verdict::Forward => self.accept(seen.handle, None)?,
-            Verdict::Bypass => self.accept(seen.handle, Some(seen.mark | self.bypass_mark))?,
+            // Who has that mark has been here with it: nothing has saved it.
+            Verdict::Bypass => {
+                let new = seen.mark & self.bypass_mark == 0;
+                self.accept(seen.handle, new.then_some(seen.mark | self.bypass_mark))?;
+            }
             Verdict::Hold => {}
         }
         self.act()
