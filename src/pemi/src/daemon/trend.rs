@@ -7,11 +7,12 @@
 use std::collections::VecDeque;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::options::Named;
 use crate::daemon::history::Sample;
 use crate::daemon::kept::Kept;
+use crate::daemon::object::object;
 use crate::sys::clock;
 
 /// Of the file; one of another version is left out.
@@ -184,8 +185,13 @@ impl Trend {
         let ring = self.rings.iter().find(|ring| ring.span == span);
         let parts = ring.map(Ring::columns).unwrap_or_default();
         let end = parts.len().saturating_sub(skip);
-        json!({"now": clock::unix(), "part_s": span.parts().0, "total": parts.len(),
-            "parts": parts[end.saturating_sub(limit)..end]})
+        let shown = &parts[end.saturating_sub(limit)..end];
+        object(vec![
+            ("now", clock::unix().into()),
+            ("part_s", span.parts().0.into()),
+            ("total", parts.len().into()),
+            ("parts", shown.iter().map(|columns| columns.to_vec()).collect()),
+        ])
     }
 
     /// Keeps what is known, at the end.
@@ -201,7 +207,10 @@ fn empty() -> [Ring; 2] {
 }
 
 fn text(rings: &[Ring; 2]) -> String {
-    json!({"version": VERSION, "day": rings[0].columns(), "week": rings[1].columns()}).to_string()
+    let parts = |ring: &Ring| -> Value { ring.columns().iter().map(|it| it.to_vec()).collect() };
+    let file =
+        vec![("version", VERSION.into()), ("day", parts(&rings[0])), ("week", parts(&rings[1]))];
+    object(file).to_string()
 }
 
 fn parse(text: &str) -> Option<[Ring; 2]> {

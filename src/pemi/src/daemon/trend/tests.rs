@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use super::*;
 
 /// A Sunday evening.
