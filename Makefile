@@ -221,6 +221,9 @@ bench-mips: ## instructions that a packet takes through a router, counted in a g
 	@test/qemu/setup.sh >&2
 	@$(PYTHON) test/bench/counted.py $(if $(CHECK),--check --rounds 2) $(or $(MACHINE),mipsel)
 
+soak: build-core ## a long time of mixed traffic: memory and descriptors stay, wake-ups of an idle daemon (MINUTES=30; as root)
+	@$(PYTHON) test/bench/soak.py --minutes $(or $(MINUTES),30)
+
 ##@ Package
 
 setup-package: ## install what building packages needs, for the targets below

@@ -380,8 +380,11 @@ fn an_end_lets_go_what_is_held_and_what_waits() {
         assert!(arrived.into_iter().eq(telling..talk.up.len()));
         let (status, log) = daemon.end();
         assert_eq!(status.code(), Some(0), "{log}");
-        let totals = log.lines().find(|line| line.contains("stopped")).unwrap();
-        assert!(totals.contains("queue_dropped=0") && !totals.contains(" held=0"), "{totals}");
+        let totals = log.lines().find(|line| line.contains("stopped: ")).unwrap();
+        assert!(
+            totals.contains("; 0 packets passed") && !totals.contains(" 0 replies"),
+            "{totals}"
+        );
         assert!(!daemon.control.exists());
     }
 }

@@ -7,7 +7,8 @@ use log::LevelFilter;
 use pemi_engine::FlowInfo;
 use serde_json::{Value, json};
 
-use crate::config::options::Word;
+use crate::config::options::Named;
+use crate::daemon::trend::{self, Span};
 use crate::daemon::{history, status};
 pub use pemi_ubus::status::{INVALID_ARGUMENT, METHOD_NOT_FOUND, OK};
 
@@ -90,6 +91,15 @@ pub enum Request {
         /// Before so many newest ones.
         skip: usize,
     },
+    /// The last day or week.
+    Trend {
+        /// Which of them.
+        span: Span,
+        /// At most so many parts.
+        limit: usize,
+        /// Before so many newest ones.
+        skip: usize,
+    },
     /// Counters back to zero.
     Reset,
     /// Log more or less.
@@ -126,19 +136,28 @@ impl Request {
                 seconds: number("seconds", 120, history::SAMPLES as u64)?,
                 skip: between("skip", 0, 0, history::SAMPLES as u64)?,
             }),
+            "trend" => Ok(Request::Trend {
+                span: word(arguments, "span", Some(Span::Day))?,
+                limit: number("limit", trend::PARTS as u64, trend::PARTS as u64)?,
+                skip: between("skip", 0, 0, trend::PARTS as u64)?,
+            }),
             "reset" => Ok(Request::Reset),
-            "log" => {
-                let (given, mut level) = (&arguments["level"], LevelFilter::Info);
-                let named: &mut dyn Word = &mut level;
-                let allowed = named.words().join(", ");
-                if given.as_str().is_some_and(|word| named.choose(word)) {
-                    return Ok(Request::Log { level });
-                }
-                Err(invalid(format!("level {given} is not valid; allowed: {allowed}")))
-            }
+            "log" => Ok(Request::Log { level: word(arguments, "level", None)? }),
             other => Err((METHOD_NOT_FOUND, format!("method '{other}' is not known"))),
         }
     }
+}
+
+/// A word of a list; without a default it has to be said.
+fn word<T: Named>(arguments: &Value, name: &str, default: Option<T>) -> Result<T, (u32, String)> {
+    let given = &arguments[name];
+    let said = match given {
+        Value::Null => default,
+        _ => T::NAMES.iter().find(|(word, _)| given == word).map(|(_, value)| *value),
+    };
+    let allowed: Vec<&str> = T::NAMES.iter().map(|(word, _)| *word).collect();
+    let wrong = || format!("{name} {given} is not valid; allowed: {}", allowed.join(", "));
+    said.ok_or_else(|| (INVALID_ARGUMENT, wrong()))
 }
 
 #[cfg(test)]
@@ -183,6 +202,12 @@ mod tests {
             ("clients", json!({}), Request::Clients { limit: 20, skip: 0 }),
             ("clients", json!({"skip": 6, "limit": 3}), Request::Clients { limit: 3, skip: 6 }),
             ("benefit", json!({}), Request::Benefit),
+            ("trend", json!({}), Request::Trend { span: Span::Day, limit: 168, skip: 0 }),
+            (
+                "trend",
+                json!({"span": "week", "limit": 9, "skip": 2}),
+                Request::Trend { span: Span::Week, limit: 9, skip: 2 },
+            ),
             ("reset", json!({}), Request::Reset),
             ("log", json!({"level": "warn"}), Request::Log { level: LevelFilter::Warn }),
         ] {
@@ -202,6 +227,8 @@ mod tests {
             ("history", json!({"seconds": 601}), INVALID_ARGUMENT, "1 to 600"),
             ("history", json!({"skip": 601}), INVALID_ARGUMENT, "0 to 600"),
             ("clients", json!({"limit": 513}), INVALID_ARGUMENT, "1 to 512"),
+            ("trend", json!({"span": "year"}), INVALID_ARGUMENT, "day, week"),
+            ("trend", json!({"limit": 169}), INVALID_ARGUMENT, "1 to 168"),
             ("log", json!({"level": "loud"}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({"level": 3}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({}), INVALID_ARGUMENT, "error, warn"),

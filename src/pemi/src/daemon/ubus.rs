@@ -26,6 +26,7 @@ pub const METHODS: &Methods = &[
     ("clients", &[("limit", Kind::Int32), ("skip", Kind::Int32)]),
     ("benefit", &[]),
     ("history", &[("seconds", Kind::Int32), ("skip", Kind::Int32)]),
+    ("trend", &[("span", Kind::String), ("limit", Kind::Int32), ("skip", Kind::Int32)]),
     ("reset", &[]),
     ("log", &[("level", Kind::String)]),
 ];
