@@ -11,6 +11,7 @@ pub(crate) mod names;
 pub(crate) mod open;
 pub mod request;
 pub mod run;
+pub(crate) mod seeing;
 pub(crate) mod serve;
 pub(crate) mod start;
 pub(crate) mod status;

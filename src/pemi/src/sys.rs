@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's interfaces, thinly, and the checksum of its packets.
 
+pub(crate) mod bpf;
 pub mod checksum;
 pub mod clock;
 pub(crate) mod entropy;
 pub(crate) mod error_queue;
 pub(crate) mod file;
+pub(crate) mod packet;
+pub(crate) mod packet_ring;
 pub mod poll;
 pub(crate) mod privileges;
 pub(crate) mod reply;

@@ -83,6 +83,12 @@ fn sends(config: &Config) -> bool {
     config.reports()
 }
 
+/// Tests for the packets that wait for the daemon. What a ring shows does not.
+fn queued_of<'a>(config: &'a Config, devices: Devices<'a>) -> impl Iterator<Item = Test<'a>> {
+    let seen = config.rings();
+    ours_of(config, devices).filter(move |test| !(seen && matches!(test, Test::ToClient(..))))
+}
+
 /// Tests for the packets of all connections that may be helped.
 fn ours_of<'a>(config: &'a Config, devices: Devices<'a>) -> impl Iterator<Item = Test<'a>> {
     let both = move |flows| [Test::ToServer(devices, flows), Test::ToClient(devices, flows)];
@@ -106,7 +112,7 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
             })
             .collect(),
         Chain::Forward => {
-            ours_of(config, devices).map(|test| rule(vec![test], Act::Help)).collect()
+            queued_of(config, devices).map(|test| rule(vec![test], Act::Help)).collect()
         }
         Chain::Help => {
             let translated = sends(config).then(|| rule(vec![Test::Translated], Act::Return));
