@@ -11,6 +11,7 @@
 pub mod packet;
 pub mod raw;
 pub mod sniff;
+pub mod talk;
 
 use std::fs::{self, File};
 use std::io::Write;
