@@ -99,6 +99,8 @@ fn a_hole_is_filled_before_the_server_hears_of_it() {
                 }
                 let telling = talk.up.len() - 1;
                 talk.reply(short(TELLING));
+                // What the copy changed cannot be said before a round trip of the hop is over.
+                thread::sleep(HOP);
                 talk.reply(short(PLAIN));
                 let order = [(); 3].map(|()| talk.server_takes() - telling);
                 let mut sorted = order;

@@ -56,6 +56,10 @@ enum Phase {
     Bypassed,
 }
 
+/// Bytes a flow may have: `max_flows` is reckoned with them where a router's memory is small.
+const MOST_BYTES: usize = 3584;
+const _: () = assert!(size_of::<Flow>() <= MOST_BYTES);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     /// Who gets the data that is repaired, and who sends it: client and server, or the
