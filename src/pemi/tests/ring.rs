@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "each test file uses a part of it")]
 mod lab;
 
+use std::fs;
 use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -230,4 +231,28 @@ fn other_options_may_speak_against_a_ring() {
     }
     let mut daemon = net.start(&["--repair", "infer", "--capture", "ring"]);
     falls_back(&mut daemon, "no device");
+}
+
+/// A queue's thread has one right more than for the queue, and needs no other for a ring.
+#[test]
+fn an_account_without_rights_has_rings_also_for_devices_that_come_later() {
+    let Some(net) = net() else { return };
+    let file = net.file("pemi.json");
+    let mut config = ring();
+    fs::write(&file, config.to_string()).unwrap();
+    std::os::unix::fs::chown(file.parent().unwrap(), Some(65534), None).unwrap();
+    let mut daemon = net.start(&["--config", file.to_str().unwrap(), "--user", "nobody"]);
+    drop(Talk::settled(&net, ENDS[0]));
+    assert!(watched(&net));
+    let seen = count(&daemon.until(|_| true), "/packets/down");
+    assert!(seen > 0);
+    config["device"] = json!(["lan1", "lan0"]);
+    fs::write(&file, config.to_string()).unwrap();
+    daemon.signal(libc::SIGHUP);
+    // That lan1 is not there is an error; a ring that is refused would be another.
+    let error = json!(["device lan1 does not exist"]);
+    daemon.until(|status| status["errors"] == error);
+    drop(Talk::settled(&net, ENDS[1]));
+    let status = daemon.until(|status| count(status, "/packets/down") > seen);
+    assert_eq!((used(&status), &status["errors"]), ("ring", &error));
 }
