@@ -329,8 +329,10 @@ impl Capture for Rings {
         if let Err(error) = self.open(devices) {
             return self.give_up(Trouble::refused(&error));
         }
-        for tap in &self.taps {
-            let _ = tap.ring.filter(&tap.clients.program(self.mark, &self.servers));
+        let program = |tap: &Tap| tap.clients.program(self.mark, &self.servers);
+        let done = self.taps.iter().try_for_each(|tap| tap.ring.filter(&program(tap)));
+        if let Err(error) = done {
+            self.give_up(Trouble::refused(&error));
         }
     }
 
@@ -394,8 +396,9 @@ impl Capture for Rings {
         if let (Some(_), Some((at, port))) = (mark, self.client)
             && let Some(tap) = self.taps.get_mut(at)
             && tap.clients.let_go(port)
+            && let Err(error) = tap.ring.filter(&tap.clients.program(self.mark, &self.servers))
         {
-            tap.ring.filter(&tap.clients.program(self.mark, &self.servers))?;
+            self.give_up(Trouble::refused(&error));
         }
         self.queue.accept(handle, mark)
     }
