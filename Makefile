@@ -30,10 +30,10 @@ SIM := test/target/release/sim
 PORTABLE := package/portable
 
 .PHONY: help setup setup-all build build-core clean \
-	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
+	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
 	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
-	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
+	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball release
 
 ##@ Build
 
@@ -50,6 +50,7 @@ setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI te
 	@test/wifi/setup.sh
 	@test/install.sh busybox-static signify-openbsd openssl
 	@test/package/realtools.sh
+	@test/fleet/setup.sh
 
 build: build-core ## build the daemon and all of the testbed's programs
 	cargo build $(QUICHE)
@@ -95,6 +96,17 @@ test-package: setup ## a feed for two architectures, checks of its packages and 
 	@test/package/realtools.sh
 	cargo build -p pemi
 	$(PYTHON) -m pytest test/package
+
+test-fleet: setup ## figures of the daemon for Prometheus and collectd, alerts, dashboard (as root)
+	@test/fleet/setup.sh
+	@test/package/realtools.sh
+	cargo build -p pemi
+	$(PYTHON) -m pytest test/fleet
+
+test-sweep: setup ## sweeps as jobs of Snakemake, two at a time: the same reports
+	@test/sweep/setup.sh
+	cargo build --release $(TESTBED) -p pemi-sim
+	$(PYTHON) -m pytest test/sweep
 
 test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, three minutes
 	@$(PORTABLE)/big-endian.sh
@@ -229,7 +241,7 @@ feed-key: ## make the keys that a feed is signed with, once, in .feed-key (KEYS=
 	@$(PORTABLE)/feed-key.sh $(FEED_KEYS)
 
 feed: ## a signed feed for opkg and apk, in out/feed (ARCHES="mipsel_24kc x86_64", KEYS=)
-	@$(PORTABLE)/feed.sh $(FEED_KEYS) out/feed $(ARCHES)
+	@$(PORTABLE)/feed.sh $(FEED_KEYS) $(or $(FEED),out/feed) $(ARCHES)
 
 ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
 	@$(PORTABLE)/reproducible.sh $(ARCH)
@@ -240,6 +252,9 @@ tarball: ## the sources of the last commit as a release, in out
 	@version=$$(sed -n 's/^PKG_VERSION:=//p' package/about.mk); \
 		git archive --prefix=pemi-$$version/ HEAD | gzip -9n >out/pemi-$$version.tar.gz; \
 		sha256sum out/pemi-$$version.tar.gz
+
+release: ## sources, signed feed, sums and the tag's message in out/release (VERSION=1.2.3, ARCHES=, KEYS=)
+	@package/release.py "$(VERSION)" $(ARCHES)
 
 upstream: ## put both packages into checkouts of openwrt's feeds (TARBALL=, PACKAGES=, LUCI=, DRAFT=1)
 	@package/upstream.py $(if $(DRAFT),--draft) "$(TARBALL)" "$(PACKAGES)" "$(LUCI)"

@@ -8,6 +8,7 @@ pub(crate) mod gates;
 pub(crate) mod helped;
 pub mod history;
 pub(crate) mod names;
+mod object;
 pub(crate) mod open;
 pub mod request;
 pub mod run;

@@ -2,7 +2,9 @@
 //! The kernel's interfaces, thinly, and the checksum of its packets.
 
 pub(crate) mod bpf;
+pub(crate) mod channel;
 pub mod checksum;
+pub(crate) mod child;
 pub mod clock;
 pub(crate) mod entropy;
 pub(crate) mod error_queue;

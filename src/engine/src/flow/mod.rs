@@ -81,6 +81,8 @@ pub(crate) struct Flow {
     last_reply: Option<Time>,
     /// The same without what was something else.
     acknowledged: Option<Time>,
+    /// ... and without those that a copy may have caused, of which nothing tells what they cover.
+    certain: Time,
     /// From the receiver's last packet before the sender's first to that one:
     /// the round trip beyond the router, which no later one is shorter than.
     beyond: Option<Nanos>,
@@ -141,6 +143,7 @@ impl Flow {
             last_heard: None,
             last_reply: None,
             acknowledged: None,
+            certain: now,
             beyond: None,
             last_repair: now,
             packets: 0,

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use pemi_engine::Stats;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::daemon::object::numbers;
 
 /// Samples kept.
 pub const SAMPLES: usize = 600;
@@ -124,9 +126,18 @@ impl History {
         self.samples
             .range(end.saturating_sub(seconds)..end)
             .map(|s| {
-                json!({"t": s.t, "down_bps": s.down_bps, "up_bps": s.up_bps, "inferred": s.inferred,
-                    "repaired": s.repaired, "upstream": s.upstream, "congestion": s.congestion,
-                    "held": s.held, "local_rtt_us": s.local_rtt_us, "flows": s.flows})
+                numbers(&[
+                    ("t", s.t),
+                    ("down_bps", s.down_bps),
+                    ("up_bps", s.up_bps),
+                    ("inferred", s.inferred),
+                    ("repaired", s.repaired),
+                    ("upstream", s.upstream),
+                    ("congestion", s.congestion),
+                    ("held", s.held),
+                    ("local_rtt_us", s.local_rtt_us),
+                    ("flows", s.flows),
+                ])
             })
             .collect()
     }
@@ -141,6 +152,7 @@ impl Default for History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn samples_are_differences_and_the_oldest_go() {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the daemon can be asked for, be it over the control socket or ubus.
 
+use std::fmt::{self, Display};
+
 use log::LevelFilter;
-use serde_json::Value;
+use pemi_engine::FlowInfo;
+use serde_json::{Value, json};
 
 use crate::config::options::Word;
-use crate::daemon::history;
+use crate::daemon::{history, status};
 pub use pemi_ubus::status::{INVALID_ARGUMENT, METHOD_NOT_FOUND, OK};
 
 /// The number of flows in an answer if none is asked for, and the largest one.
@@ -16,7 +19,50 @@ const CLIENTS: u64 = 20;
 const MAX_CLIENTS: u64 = 512;
 
 /// The data asked for, or a status code and what is wrong.
-pub type Answer = Result<Value, (u32, String)>;
+pub type Answer = Result<Data, (u32, String)>;
+
+/// The data asked for.
+#[derive(Debug)]
+pub enum Data {
+    /// One tree of values.
+    Tree(Value),
+    /// Flows. Of these there may be a thousand, 3 MB as one tree: each is made into text by itself.
+    Flows(Vec<FlowInfo>),
+}
+
+impl Data {
+    /// All of it as one tree.
+    pub fn tree(self) -> Value {
+        match self {
+            Data::Tree(value) => value,
+            Data::Flows(flows) => {
+                json!({"flows": flows.iter().map(status::flow).collect::<Value>()})
+            }
+        }
+    }
+}
+
+impl From<Value> for Data {
+    fn from(value: Value) -> Data {
+        Data::Tree(value)
+    }
+}
+
+/// As JSON.
+impl Display for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flows = match self {
+            Data::Tree(value) => return value.fmt(f),
+            Data::Flows(flows) => flows,
+        };
+        f.write_str("{\"flows\":[")?;
+        for (n, flow) in flows.iter().enumerate() {
+            f.write_str(if n == 0 { "" } else { "," })?;
+            status::flow(flow).fmt(f)?;
+        }
+        f.write_str("]}")
+    }
+}
 
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +145,30 @@ impl Request {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn flows_are_the_same_as_text_and_as_a_tree() {
+        let flow = FlowInfo {
+            client: ([192, 0, 2, 1], 50_000).into(),
+            server: ([198, 51, 100, 1], 443).into(),
+            age: 0,
+            bytes_down: 1200,
+            packets_down: 1,
+            local_rtt: 0,
+            inferred: 0,
+            repaired: 0,
+            resent: 0,
+            protocol: pemi_engine::Protocol::Quic,
+            state: pemi_engine::FlowState::Protected,
+            knowledge: pemi_engine::Knowledge::Replies,
+        };
+        for count in 0..3 {
+            let flows = || Data::Flows(vec![flow; count]);
+            let text: Value = serde_json::from_str(&flows().to_string()).unwrap();
+            assert_eq!(text["flows"].as_array().map(Vec::len), Some(count));
+            assert_eq!(text, flows().tree());
+        }
+    }
 
     #[test]
     fn methods_and_their_arguments() {

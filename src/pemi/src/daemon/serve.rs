@@ -19,7 +19,7 @@ use crate::daemon::helped::Helped;
 use crate::daemon::history::History;
 use crate::daemon::names::Names;
 use crate::daemon::open::settings;
-use crate::daemon::request::{Answer, Request};
+use crate::daemon::request::{Answer, Data, Request};
 use crate::daemon::seeing::Seeing;
 use crate::daemon::status;
 use crate::daemon::ubus::Ubus;
@@ -271,7 +271,7 @@ impl Daemon {
 
     fn answer(&mut self, request: Request) -> Answer {
         match request {
-            Request::Status => Ok(self.status()),
+            Request::Status => Ok(self.status().into()),
             Request::Clients { limit, skip } => {
                 self.look_at_flows();
                 self.looked = true;
@@ -283,17 +283,17 @@ impl Daemon {
                     names: &Names::read(),
                     helping: self.is_helping(),
                 };
-                Ok(clients::clients(&facts, limit, skip))
+                Ok(clients::clients(&facts, limit, skip).into())
             }
             Request::Flows { limit } => {
                 let mut flows = self.flows(limit);
                 flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.bytes_down));
                 flows.truncate(limit);
-                Ok(json!({"flows": status::flows(&flows)}))
+                Ok(Data::Flows(flows))
             }
-            Request::Benefit => Ok(self.benefit.json()),
+            Request::Benefit => Ok(self.benefit.json().into()),
             Request::History { seconds, skip } => {
-                Ok(json!({"history": self.history.json(seconds, skip)}))
+                Ok(json!({"history": self.history.json(seconds, skip)}).into())
             }
             Request::Reset => {
                 self.workers.tell(|| Command::Reset);
@@ -302,12 +302,12 @@ impl Daemon {
                 self.benefit.reset();
                 self.counted = Instant::now();
                 self.history.reset();
-                Ok(json!({}))
+                Ok(json!({}).into())
             }
             Request::Log { level } => {
                 log::set_max_level(level);
                 self.configure();
-                Ok(json!({}))
+                Ok(json!({}).into())
             }
         }
     }

@@ -13,7 +13,7 @@ use pemi_ubus::owner::Object;
 use pemi_ubus::status::meaning;
 use serde_json::{Map, Value};
 
-use crate::daemon::request::{Answer, Request};
+use crate::daemon::request::{Answer, Data, Request};
 use crate::sys::poll::Interest;
 use crate::sys::socket;
 
@@ -94,7 +94,8 @@ pub fn answered(
     arguments: Map<String, Value>,
     answer: &mut impl FnMut(Request) -> Answer,
 ) -> Result<Value, u32> {
-    Request::new(method, &arguments.into()).and_then(answer).map_err(|(status, error)| {
+    let answer = Request::new(method, &arguments.into()).and_then(answer);
+    answer.map(Data::tree).map_err(|(status, error)| {
         // There is room for the number only in the answer.
         log::debug!("ubus: {error}");
         status

@@ -4,8 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender, SyncSender};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pemi_engine::Nanos;
@@ -17,11 +16,14 @@ use crate::datapath::outlet::Sockets;
 use crate::datapath::teller::Teller;
 use crate::datapath::worker::{Command, Line, Snapshot, Wanted, Worker};
 use crate::log::item::Item;
+use crate::sys::channel::{self, Sender};
 use crate::sys::poll::{self, Interest, Waker};
-use crate::sys::privileges;
 use crate::sys::reply::{self, Reply};
+use crate::sys::{privileges, thread};
 
 const STACK: usize = 256 << 10;
+/// Commands that may wait for a worker; one that hangs takes none, and whoever asks hears nothing.
+const COMMANDS: usize = 64;
 /// A worker answers within microseconds unless the machine stands still.
 const PATIENCE: Duration = Duration::from_millis(300);
 /// The time that all of them get to end. With the patience above, SIGTERM ends the daemon within a second
@@ -68,13 +70,13 @@ impl Workers {
         &mut self,
         config: &Config,
         capture: impl Capture + Send + 'static,
-        events: SyncSender<Item>,
+        events: Sender<Item>,
         wanted: Wanted,
         teller: impl FnOnce(Arc<Waker>) -> Box<dyn Teller>,
     ) -> Result<(), Error> {
         let queue = capture.id();
         let waker = Arc::new(Waker::new().map_err(Error::Waker)?);
-        let (commands, orders) = mpsc::channel();
+        let (commands, orders) = channel::channel(COMMANDS);
         let sockets = Sockets::open(config).map_err(|error| Error::Refused {
             queue,
             error,
@@ -85,14 +87,12 @@ impl Workers {
         let line = Line { commands: orders, waker: waker.clone(), events, wanted, teller };
         let worker = Worker::new(config, capture, sockets, line);
         let (priority, ended) = (config.realtime_priority, self.ended.clone());
-        let thread = thread::Builder::new()
-            .name(format!("pemi-queue-{queue}"))
-            .stack_size(STACK)
-            .spawn(move || {
-                let result = worker.run(priority);
-                ended.wake();
-                result
-            })
+        let work = move || {
+            let result = worker.run(priority);
+            ended.wake();
+            result
+        };
+        let thread = thread::start(&format!("pemi-queue-{queue}"), STACK, Box::new(work))
             .map_err(Error::Thread)?;
         self.list.push(Thread { queue, commands, waker, thread, silent: 0 });
         Ok(())

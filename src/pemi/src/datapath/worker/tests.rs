@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-use std::sync::mpsc::{self, Sender};
 
 use super::*;
 use crate::config::{Protocols, Repair};
-use crate::sys::reply;
+use crate::sys::{channel, reply};
 use pemi_engine::packet::find;
 use pemi_engine::{EventKind, Fate, FlowState, SEC, Ticket, Time};
 use scripted::{Book, Cue, Script, Shared, Wire, cue, world};
@@ -23,9 +22,9 @@ impl Bench {
     fn new(config: &Config, script: Vec<Cue>) -> Bench {
         let world = world();
         world.borrow_mut().script.extend(script);
-        let (commands, orders) = mpsc::channel();
+        let (commands, orders) = channel::channel(1);
         let waker = Arc::new(Waker::new().unwrap());
-        let (events, _) = mpsc::sync_channel(1);
+        let (events, _) = channel::channel(1);
         let wanted = Wanted::new(false, LevelFilter::Error);
         let teller = None;
         let line = Line { commands: orders, waker: waker.clone(), events, wanted, teller };
