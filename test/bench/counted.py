@@ -31,7 +31,8 @@ FLOWS = 8
 BASE = "direct"
 # Rows that are recorded and compared, and those that only the parts need; ./guest/init says
 # what each is.
-CHECKED = ("kernel", "flowtable", "accept_all", "pemi", "clean")
+CHECKED = ("kernel", "flowtable", "accept_all", "pemi", "pemi_ring", "clean")
+RING = "pemi_ring"
 FURTHER = ("accept_all_gathered", "accept_all_heads")
 # Packets for one downlink packet: half of one comes back.
 PACKETS = 1.5
@@ -104,6 +105,9 @@ def check_seen(name: str, status: dict) -> None:
     unseen = sum(queue["missed"] for queue in status["queues"])
     if unseen > UNSEEN * status["packets"]["quic"]:
         raise Problem(f"{name}: {unseen} packets passed unseen")
+    seen_by = status["capture"]
+    if name == RING and seen_by["used"] != "ring":
+        raise Problem(f"{name}: no ring: {seen_by['reason']}")
 
 
 def count(arch: str, rows: list[str], rounds: int, seconds: float) -> dict:

@@ -16,9 +16,14 @@ pub mod options;
 mod problem;
 
 pub use memory::fits;
-pub use options::{Config, Firewall, Mode, Named, Protocols, Radio, Repair, Repaired, Sidekick};
+pub use options::{
+    Capture, Config, Firewall, Mode, Named, Protocols, Radio, Repair, Repaired, Sidekick,
+};
 use options::{Entry, MAIN, SECTIONS, TABLE};
 pub use problem::{Error, Problem};
+
+/// Devices that may have a ring (chosen: more networks than a router has).
+pub(crate) const MOST_RINGS: usize = 8;
 
 impl Config {
     /// What one engine gets; the cache is shared out among the queues.
@@ -72,6 +77,24 @@ impl Config {
             && self.release_s > 0
             && self.direction == Repaired::Down
             && !self.sidekick.enabled
+    }
+
+    /// Whether a ring shows what goes to clients, so that it does not come to the queue.
+    pub fn rings(&self) -> bool {
+        self.capture == Capture::Ring && self.against_rings().is_none()
+    }
+
+    /// What in other options speaks against rings.
+    pub fn against_rings(&self) -> Option<&'static str> {
+        let reasons = [
+            (self.mode != Mode::Routed, "mode is not 'routed'"),
+            (self.direction != Repaired::Down, "direction is not 'down'"),
+            (self.reports(), "repair is not 'infer', so packets may have to be taken out"),
+            (self.queues > 1, "there are several queues"),
+            (self.device.is_empty(), "there is no device or network"),
+            (self.device.len() > MOST_RINGS, "there are more than 8 devices"),
+        ];
+        reasons.into_iter().find_map(|(speaks, reason)| speaks.then_some(reason))
     }
 
     /// The options that take effect only when the daemon starts anew.
@@ -144,6 +167,9 @@ pub fn parse(text: &str, memory_kib: Option<u64>) -> Result<(Config, Vec<String>
              'routed', direction 'down' and a network or device; only QUIC is helped"
                 .into(),
         );
+    }
+    if let (Capture::Ring, Some(reason)) = (config.capture, config.against_rings()) {
+        warnings.push(format!("option 'capture': 'ring' is not used: {reason}"));
     }
     if let (true, Some(kib)) = (problems.is_empty(), memory_kib) {
         problems = memory::problems(&config, kib);

@@ -13,6 +13,7 @@ mod object;
 pub(crate) mod open;
 pub mod request;
 pub mod run;
+pub(crate) mod seeing;
 pub(crate) mod serve;
 pub(crate) mod start;
 pub(crate) mod status;

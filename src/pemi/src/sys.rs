@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's interfaces, thinly, and the checksum of its packets.
 
+pub(crate) mod bpf;
 pub(crate) mod channel;
 pub mod checksum;
 pub(crate) mod child;
@@ -8,6 +9,8 @@ pub mod clock;
 pub(crate) mod entropy;
 pub(crate) mod error_queue;
 pub(crate) mod file;
+pub(crate) mod packet;
+pub(crate) mod packet_ring;
 pub mod poll;
 pub(crate) mod privileges;
 pub(crate) mod reply;

@@ -23,7 +23,7 @@ from testbed.measure import result
 from testbed.setups import Setup
 from testbed.world.programs import Programs
 from testbed.world.scenario import Scenario
-from testbed.world.topology import ADDRESSES
+from testbed.world.topology import ADDRESSES, ROUTER_WIFI
 
 pytestmark = [
     pytest.mark.experiment,
@@ -109,6 +109,18 @@ def train(tmp_path_factory):
 
 def test_pemi_speeds_a_download_up(train):
     assert goodput(train, "pemi") >= 1.8 * goodput(train, "off")
+
+
+def test_it_does_so_from_a_ring_as_well(train, tmp_path):
+    options = f"--device {ROUTER_WIFI} --repair infer --capture ring"
+    arguments = ["--pemi", "--pemi-options", options, "--seeds", "3", "goodput", "--bytes", "5MB"]
+    runs = experiment(tmp_path, *TRAIN, *arguments)["runs"]
+    assert goodput(runs, "pemi") >= 1.8 * goodput(train, "off")
+    for run in runs:
+        status = run["router"]["status"]
+        assert status["capture"] == {"used": "ring", "reason": None}
+        assert status["queues"][0]["missed"] == 0
+    assert result.median(runs, lambda run: run["inference"]["recall"]) >= 0.7
 
 
 def test_losses_are_repaired_and_copies_are_few(train):

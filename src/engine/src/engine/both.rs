@@ -95,6 +95,14 @@ impl Engines {
         }
     }
 
+    /// See [`Engine::on_gap`].
+    pub fn on_gap(&mut self, now: Time) {
+        self.down.on_gap(now);
+        if let Some(up) = &mut self.up {
+            up.on_gap(now);
+        }
+    }
+
     /// See [`Engine::from_network`].
     pub fn from_network(&mut self, network: u8) {
         self.down.from_network(network);

@@ -90,6 +90,8 @@ pub struct Engine {
     network: u8,
     /// Flows that have begun.
     begun: u32,
+    /// When packets passed unseen last, as far as that was told.
+    missed: Option<Time>,
     /// Networks of which no flow is helped, a bit for each.
     standing_back: u8,
 }
@@ -113,6 +115,7 @@ impl Engine {
             upload: false,
             network: 0,
             begun: 0,
+            missed: None,
             standing_back: 0,
         }
     }
@@ -158,6 +161,12 @@ impl Engine {
         verdict
     }
 
+    /// Packets have passed that were not shown, before the next one that is. Replies to them look
+    /// like signs of losses, so for as long as they can be on their way none is believed.
+    pub fn on_gap(&mut self, now: Time) {
+        self.missed = Some(now);
+    }
+
     fn count(&mut self, direction: Direction, packet: &[u8]) {
         let (packets, bytes) = match direction {
             Direction::Down => (&mut self.stats.packets_down, &mut self.stats.bytes_down),
@@ -188,6 +197,7 @@ impl Engine {
             stats: &mut self.stats,
             tickets: &mut self.tickets,
             slot,
+            missed: self.missed,
         };
         let result = act(flow, &mut cx);
         self.timers.set(slot, flow.deadline());

@@ -22,6 +22,8 @@ pub(crate) struct Context<'a> {
     pub tickets: &'a mut Tickets,
     /// The flow's place in the table.
     pub slot: u32,
+    /// When it was told last that packets had passed unseen.
+    pub missed: Option<Time>,
 }
 
 impl Context<'_> {
@@ -37,6 +39,7 @@ impl Context<'_> {
             stats: self.stats,
             tickets: self.tickets,
             slot: self.slot,
+            missed: self.missed,
         }
     }
 }

@@ -31,6 +31,8 @@ const TIME_THRESHOLD_PART: Nanos = 8;
 enum Veto {
     /// The rule that saw it is switched off.
     SwitchedOff,
+    /// It may be the reply to a packet that was not seen.
+    Missed,
     /// The hop itself is congested, and the sender has to hear of that.
     Congestion,
     /// Replies keep no time, so the gap has no place.
@@ -52,8 +54,9 @@ enum Veto {
 impl Veto {
     /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
     /// it counts the signs that come as far as to it.
-    const ORDER: [Veto; 9] = [
+    const ORDER: [Veto; 10] = [
         Veto::SwitchedOff,
+        Veto::Missed,
         Veto::Congestion,
         Veto::Blur,
         Veto::Stall,
@@ -296,6 +299,7 @@ impl Flow {
         let on = |rule| cx.config.has(rule);
         match veto {
             Veto::SwitchedOff => !on(sign.kind.rule()),
+            Veto::Missed => cx.missed.is_some_and(|at| cx.now.since(at) <= self.longest_reply()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
             Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),
@@ -312,10 +316,15 @@ impl Flow {
         cx.config.has(Rule::Doubt) && cx.hop.doubt.forbids(cx.now, answered)
     }
 
+    /// How long a reply to a packet may take.
+    fn longest_reply(&self) -> Nanos {
+        self.rtt.get() + self.rtt.within(Margin::Overdue)
+    }
+
     /// What a reply says whose sign was not acted on.
     fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32, silent: bool) -> Reading {
         match veto {
-            Veto::SwitchedOff => {}
+            Veto::SwitchedOff | Veto::Missed => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
             Veto::Blur | Veto::Stall | Veto::Uncounted | Veto::Doubt | Veto::Hopeless => {
                 cx.stats.losses_upstream += 1;

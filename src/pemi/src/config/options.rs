@@ -83,6 +83,22 @@ impl Named for Protocols {
         &[("quic", Protocols::Quic), ("all", Protocols::All)];
 }
 
+/// How packets to clients are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// As it is proven: now, that is the queue.
+    Auto,
+    /// They wait in the queue for the daemon.
+    Queue,
+    /// They pass, and a ring of the kernel's shows copies; only what clients send waits.
+    Ring,
+}
+
+impl Named for Capture {
+    const NAMES: &'static [(&'static str, Capture)] =
+        &[("auto", Capture::Auto), ("queue", Capture::Queue), ("ring", Capture::Ring)];
+}
+
 /// Who brings packets to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Firewall {
@@ -143,6 +159,8 @@ pub struct Config {
     pub repair: Repair,
     /// Whose losses are repaired.
     pub protocols: Protocols,
+    /// How packets to clients are seen.
+    pub capture: Capture,
     /// Packet copies kept, KiB.
     pub cache_kib: u32,
     /// Flows known at a time.
@@ -209,6 +227,7 @@ impl Default for Config {
             direction: Repaired::Down,
             repair: Repair::Auto,
             protocols: Protocols::Quic,
+            capture: Capture::Auto,
             cache_kib: 4096,
             max_flows: 1024,
             resend_percent: 10,
@@ -286,6 +305,7 @@ pub static TABLE: &[Entry] = &[
     main("protocols", Choice(|c| &mut c.protocols), "repair QUIC, or TCP and all UDP as well")
         .restart()
         .flag(),
+    main("capture", Choice(|c| &mut c.capture), "how packets to clients are seen").flag(),
     main(
         "cache_kib",
         Number(64..=1_048_576, |c| U32(&mut c.cache_kib)),

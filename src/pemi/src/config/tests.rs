@@ -145,7 +145,7 @@ fn values(config: &Config) -> Vec<(String, Value)> {
 fn each_option_of_the_table_has_a_value_of_its_own() {
     let default = Config::default();
     let mut some = vec![json!(true), json!(false), json!(1), json!(2), json!(64)];
-    some.extend("bridged both radio all nft always debug a /a 2p".split(' ').map(Value::from));
+    some.extend("bridged both radio all ring nft always debug a /a 2p".split(' ').map(Value::from));
     for option in TABLE.iter().filter(|option| option.kind.is_kept()) {
         let mut config = default.clone();
         let own = option.kind.get(&mut config);

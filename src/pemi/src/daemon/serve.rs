@@ -20,6 +20,7 @@ use crate::daemon::history::History;
 use crate::daemon::names::Names;
 use crate::daemon::open::settings;
 use crate::daemon::request::{Answer, Data, Request};
+use crate::daemon::seeing::Seeing;
 use crate::daemon::status;
 use crate::daemon::trend::Trend;
 use crate::daemon::ubus::Ubus;
@@ -64,6 +65,7 @@ pub(crate) struct Daemon {
     radio: Radio,
     helped: Helped,
     gates: Gates,
+    seeing: Seeing,
     pub benefit: Benefit,
     /// Flows were looked at since the last second.
     looked: bool,
@@ -99,6 +101,7 @@ impl Daemon {
         workers: Workers,
         guard: Guard,
         firewall: Option<Firewall>,
+        seeing: Seeing,
         mut radio: Radio,
     ) -> Daemon {
         let mut sidekick = Sidekick::default();
@@ -118,6 +121,7 @@ impl Daemon {
             radio,
             helped: Helped::default(),
             gates: Gates::new(mode),
+            seeing,
             benefit,
             looked: false,
             history: History::new(),
@@ -185,7 +189,14 @@ impl Daemon {
     }
 
     fn tick(&mut self) {
-        let total = status::total(&self.workers.examine());
+        let workers = self.workers.examine();
+        if self.seeing.look(&mut self.config, &workers) {
+            self.configure();
+            if let Some(firewall) = &mut self.firewall {
+                firewall.configure(&self.config);
+            }
+        }
+        let total = status::total(&workers);
         let sample = self.history.sample(clock::unix(), &total);
         self.trend.add(&sample);
         self.sidekick.look();
@@ -223,6 +234,7 @@ impl Daemon {
                 self.complaints.clear();
                 log::set_max_level(config.log_level);
                 self.config = config;
+                self.seeing = Seeing::of(&self.config);
                 self.configure();
                 if let Some(firewall) = &mut self.firewall {
                     firewall.configure(&self.config);
@@ -359,6 +371,7 @@ impl Daemon {
         if firewall.is_none() && self.config.firewall == config::Firewall::Nft {
             errors.push("firewall rules are not loaded; see the log of the start".into());
         }
+        errors.extend(self.seeing.error(&self.config));
         errors.extend(self.sidekick.error().map(str::to_string));
         errors.extend(self.benefit.errors());
         let radio = self.radio.view();
@@ -389,6 +402,7 @@ impl Daemon {
             log_dropped,
             errors,
         });
+        answer["capture"] = self.seeing.json(&self.config);
         answer["sidekick"] = self.sidekick.status();
         answer["radio"] = clients::radio(&radio);
         answer["radio"]["passing"] =

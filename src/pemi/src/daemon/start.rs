@@ -4,12 +4,14 @@
 use crate::config::flags::RunOptions;
 use crate::config::{self, Config};
 use crate::daemon::open::Opened;
+use crate::daemon::seeing::Seeing;
 use crate::daemon::serve::{Daemon, Doors, unhelped};
 use crate::daemon::status;
 use crate::daemon::teller::Subscription;
 use crate::daemon::ubus::Ubus;
 use crate::daemon::words;
 use crate::datapath::capture::queue::Nfqueue;
+use crate::datapath::capture::ring::Rings;
 use crate::datapath::direction;
 use crate::datapath::guard::Guard;
 use crate::datapath::nfqueue::Queue;
@@ -26,7 +28,7 @@ pub(crate) fn start(
     opened: Opened,
     options: RunOptions,
 ) -> Result<(Daemon, Doors, Writer), String> {
-    let Opened { config, signals, queues, guard, control, events } = opened;
+    let Opened { mut config, signals, queues, guard, control, events } = opened;
     let wanted = Wanted::new(events.is_some(), config.log_level);
     let writer = Writer::start(events).map_err(|e| format!("writer thread: {e}"))?;
     let radio = Radio::new().map_err(|e| format!("radio: {e}"))?;
@@ -40,6 +42,9 @@ pub(crate) fn start(
         log::debug!("memory is not locked: {error}");
     }
     announce(&config);
+    let mut seeing = Seeing::of(&config);
+    // Before the rules: where no ring can be had there are none for it.
+    seeing.look(&mut config, &workers.snapshots());
     // After the workers, so that the first packet finds somebody there.
     let firewall = match config.firewall {
         config::Firewall::None | config::Firewall::Nobody => None,
@@ -53,7 +58,7 @@ pub(crate) fn start(
         );
     }
     let doors = Doors { signals, control, ubus: Ubus::new(config.ubus.as_deref()) };
-    Ok((Daemon::new(options, config, workers, guard, firewall, radio), doors, writer))
+    Ok((Daemon::new(options, config, workers, guard, firewall, seeing, radio), doors, writer))
 }
 
 /// Starts a worker for each queue. Here it is decided by which capture packets are seen.
@@ -67,7 +72,7 @@ fn employ(
     wanted: Wanted,
 ) -> Result<(), String> {
     for (index, queue) in queues.into_iter().enumerate() {
-        let capture = Nfqueue::new(queue, guard.beat(index));
+        let capture = Rings::new(Nfqueue::new(queue, guard.beat(index)), config);
         let teller = |waker| Box::new(Subscription::new(radio.share(), waker)) as Box<dyn Teller>;
         workers
             .start(config, capture, writer.sender(), wanted, teller)

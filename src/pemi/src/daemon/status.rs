@@ -186,7 +186,7 @@ mod tests {
             capture_name: "queue",
             stats: Stats { packets_down: down, local_rtt_us_p50: down, ..Stats::default() },
             outlet: outlet::Counters { copy_errors: 1, ..outlet::Counters::default() },
-            capture: capture::Counters { missed: 2, verdict_errors: 0 },
+            capture: capture::Counters { missed: 2, ..capture::Counters::default() },
             ..Snapshot::default()
         };
         let facts = Facts {

@@ -3,26 +3,29 @@
 //!
 //! A [`Worker`](crate::datapath::worker::Worker) knows packets only through [`Capture`]:
 //! another way to see them is another implementation, in a file of its own below this one.
-//! The way that exists is the kernel's packet queue ([`queue`]).
+//! There are the kernel's packet queue ([`queue`]), and packet rings beside it ([`ring`]).
 //!
-//! A capture need not be able to hold what it shows. A packet ring, for example, shows
+//! A capture need not be able to hold what it shows. A packet ring shows
 //! copies of packets that have passed: it gives them no handle, and their true times. It
 //! has to show such a packet before the reply that the packet has caused.
 
+use std::fmt;
 use std::io;
 
 use arrayvec::ArrayVec;
 use pemi_engine::{Handle, Nanos, Time};
 
+use crate::config::{Config, MOST_RINGS};
 use crate::datapath::bridge::Header;
 use crate::sys::poll::Interest;
 
 mod gathering;
 pub(crate) mod queue;
+pub(crate) mod ring;
 
 /// What one wait is for: a worker's waker, its two sockets for echo replies and two for reports,
-/// and one descriptor of the capture.
-pub(crate) type Interests = ArrayVec<Interest, 6>;
+/// the queue, and a ring for each device.
+pub(crate) type Interests = ArrayVec<Interest, { 6 + MOST_RINGS }>;
 
 /// A packet as a capture shows it. Its bytes are those of [`Capture::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,8 @@ pub(crate) struct Seen {
     pub whole: bool,
     /// Its UDP checksum was left to the hardware, which has not filled it in.
     pub checksum_missing: bool,
+    /// Packets before it have passed that nobody will show.
+    pub missed: bool,
 }
 
 /// What a capture counts.
@@ -54,18 +59,56 @@ pub(crate) struct Counters {
     pub missed: u64,
     /// Verdicts that the kernel refused, those for packets that the guard has let go aside.
     pub verdict_errors: u32,
+    /// Why packets are not seen as the settings say.
+    pub trouble: Option<Trouble>,
+}
+
+/// Why there are no rings though somebody wants them; until new settings come the queue has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// The kernel refuses, with this number.
+    Refused(i32),
+    /// What leaves by a device are several packets in one, or such as are not whole in a ring.
+    Merged,
+    /// Nothing is seen though clients get answers.
+    Silent,
+}
+
+impl Trouble {
+    fn refused(error: &io::Error) -> Trouble {
+        Trouble::Refused(error.raw_os_error().unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Refused(number) => {
+                write!(f, "the kernel gives no ring: {}", io::Error::from_raw_os_error(*number))
+            }
+            Trouble::Merged => f.write_str(
+                "a device is handed several packets in one, or some of more than 1500 bytes",
+            ),
+            Trouble::Silent => {
+                f.write_str("nothing was seen though clients get answers: hardware may forward it")
+            }
+        }
+    }
 }
 
 /// A source of packets that wait for a verdict, or have passed.
 pub(crate) trait Capture {
-    /// Its name in `status`.
-    const NAME: &'static str;
+    /// What it uses now, for `status`.
+    fn name(&self) -> &'static str;
 
     /// Its number: for log lines, the name of its thread and `status`.
     fn id(&self) -> u16;
 
     /// The time, on the clock by which packets are stamped.
     fn now(&self) -> Time;
+
+    /// Takes new settings.
+    fn configure(&mut self, config: &Config);
 
     /// Waits until a packet has come, one of `others` is ready, or the time is over; it may
     /// end sooner. What the capture itself waits for it adds to the end of `others`.

@@ -218,6 +218,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                     self.classifier = Classifier::new(&config.device, &config.port, now);
                     self.bypass_mark = config.bypass_mark;
                     self.both = config.direction == Repaired::Both;
+                    self.capture.configure(&config);
                     self.act()?;
                 }
                 Command::Snapshot(to) => to.send(self.snapshot()),
@@ -253,7 +254,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
 
     fn snapshot(&self) -> Snapshot {
         Snapshot {
-            capture_name: C::NAME,
+            capture_name: self.capture.name(),
             id: self.capture.id(),
             capture: self.capture.counters(),
             stats: self.engine.stats(self.capture.now()),
@@ -297,6 +298,9 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
     fn packet(&mut self, seen: &Seen) -> io::Result<()> {
         if self.engine.next_timeout().is_some_and(|due| seen.at.since(due) > OVERDUE) {
             self.timers()?;
+        }
+        if seen.missed {
+            self.engine.on_gap(seen.at);
         }
         let bytes = self.capture.bytes();
         let parsed = parse(bytes);

@@ -165,7 +165,7 @@ fn set(items: impl IntoIterator<Item = impl Display>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Protocols, Radio, Repair, Repaired, Sidekick};
+    use crate::config::{Capture, Protocols, Radio, Repair, Repaired, Sidekick};
 
     fn config() -> Config {
         Config {
@@ -200,6 +200,24 @@ mod tests {
         assert!(text.contains("counter queue flags bypass to 5443\n"));
         let text = ruleset(&Config { queue: 7, queues: 3, ..config() });
         assert!(text.contains("bypass to 7-9\n"), "{text}");
+    }
+
+    #[test]
+    fn what_a_ring_shows_does_not_wait() {
+        let capture = Capture::Ring;
+        let ring = Config { capture, repair: Repair::Infer, ..config() };
+        let queued = "ct state established ct direction reply goto help";
+        let claimed = "ct state established ct direction reply ct mark";
+        let both = ruleset(&Config { capture: Capture::Auto, ..ring.clone() });
+        assert!(both.contains(queued) && both.contains(claimed), "{both}");
+        let text = ruleset(&ring);
+        assert!(!text.contains(queued), "{text}");
+        assert!(text.contains(claimed), "offloaded it would not be seen: {text}");
+        assert!(text.contains("ct direction original goto help"), "{text}");
+        let text = iptables(&ring).unwrap();
+        assert!(!text.contains("--ctdir REPLY -g pemi"), "{text}");
+        // What may have to be sent in another way waits.
+        assert!(ruleset(&Config { repair: Repair::Auto, ..ring }).contains(queued));
     }
 
     #[test]

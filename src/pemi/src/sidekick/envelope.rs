@@ -7,7 +7,6 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
-use std::slice;
 
 /// Room for control messages, in words so that it is aligned; what is asked for here
 /// takes about 40 bytes.
@@ -158,59 +157,10 @@ unsafe impl Plain for libc::in6_pktinfo {}
 // SAFETY: as above.
 unsafe impl Plain for libc::tpacket_auxdata {}
 
-/// Puts a classic BPF program on a socket, in the place of another one.
-pub fn attach_filter(fd: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
-    let len = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let value = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
-    set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &value)
-}
-
-/// Lets a packet socket hear packets of all protocols and devices.
-pub fn bind_to_all(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: a plain C struct for which all zeroes is valid.
-    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as libc::c_ushort;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    bind(fd, &address)
-}
-
 /// Gives a socket an address of its own.
 pub fn bind<T: Plain>(fd: BorrowedFd<'_>, address: &T) -> io::Result<()> {
     let len = mem::size_of::<T>() as libc::socklen_t;
     // SAFETY: a live struct and its length.
     let result = unsafe { libc::bind(fd.as_raw_fd(), ptr::from_ref(address).cast(), len) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
-/// How many packets a packet socket had no room for since this was asked last.
-pub fn dropped(fd: BorrowedFd<'_>) -> u32 {
-    let mut counted = [0u32; 2];
-    let mut len = mem::size_of_val(&counted) as libc::socklen_t;
-    // SAFETY: two numbers, packets and drops, are what the kernel writes; the length
-    // keeps it from writing more.
-    let result = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            libc::SOL_PACKET,
-            libc::PACKET_STATISTICS,
-            counted.as_mut_ptr().cast(),
-            &raw mut len,
-        )
-    };
-    if result < 0 { 0 } else { counted[1] }
-}
-
-fn set<T>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Result<()> {
-    let bytes = slice::from_ref(value);
-    // SAFETY: a live value and its length; the filter in it is live, too, and only read.
-    let result = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            bytes.as_ptr().cast(),
-            mem::size_of_val(bytes) as libc::socklen_t,
-        )
-    };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

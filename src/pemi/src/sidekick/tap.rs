@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pemi_engine::packet::find;
 
-use super::envelope::{self, Envelope};
+use super::envelope::Envelope;
 use super::filter;
-use crate::sys::socket;
+use crate::sys::{packet, socket};
 
 /// For a thread that does not get its turn at once.
 const BUFFER: u32 = 512 << 10;
@@ -58,18 +58,18 @@ impl Tap {
         socket::set_buffer(fd.as_fd(), socket::Buffer::Receive, BUFFER);
         let tap = Tap { fd, buffer: vec![0; LARGEST], envelope: Envelope::new() };
         tap.watch(flows)?;
-        envelope::bind_to_all(tap.fd.as_fd())?;
+        packet::listen(tap.fd.as_fd(), 0)?;
         Ok(tap)
     }
 
     /// Sees the packets of these devices and source ports from now on.
     pub fn watch(&self, flows: &[(u32, u16)]) -> io::Result<()> {
-        envelope::attach_filter(self.fd.as_fd(), &filter::program(flows))
+        packet::attach_filter(self.fd.as_fd(), &filter::program(flows))
     }
 
     /// How many packets were not seen since this was asked last: there was no room.
     pub fn dropped(&self) -> u32 {
-        envelope::dropped(self.fd.as_fd())
+        packet::dropped(self.fd.as_fd())
     }
 
     /// The next packet that has come; `None` inside: one that is of no use. An error of

@@ -9,12 +9,23 @@ use pemi_engine::Time;
 
 /// Now.
 pub fn now() -> Time {
+    Time::from_nanos(read(libc::CLOCK_MONOTONIC))
+}
+
+/// Nanoseconds since 1970 by the clock that people set and the kernel stamps packets with.
+pub(crate) fn wall() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
     let mut spec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live, writable timespec. The call cannot fail: the clock exists
+    // SAFETY: a live, writable timespec. The call cannot fail: both clocks exist
     // on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut spec) };
+    unsafe { libc::clock_gettime(clock, &raw mut spec) };
     #[allow(clippy::unnecessary_cast, reason = "32-bit targets have narrower fields")]
-    Time::from_nanos(spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64)
+    {
+        spec.tv_sec as u64 * 1_000_000_000 + spec.tv_nsec as u64
+    }
 }
 
 /// Seconds of Unix time, as the router's clock has it.

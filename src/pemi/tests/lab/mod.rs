@@ -11,6 +11,7 @@
 pub mod packet;
 pub mod raw;
 pub mod sniff;
+pub mod talk;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -66,7 +67,7 @@ impl Net {
 
     /// Loads the rules that the daemon prints for this configuration; false where the
     /// kernel has no such rules.
-    fn attach(&self, config: &Value) -> bool {
+    pub fn attach(&self, config: &Value) -> bool {
         let file = self.file("rules.json");
         let mut config = config.clone();
         (config["queue"], config["port"]) = (json!(QUEUE), json!(PORT));
@@ -135,7 +136,7 @@ impl Net {
     }
 
     /// Until packets get from one host to another: links that have just come up lose some.
-    fn reach(&self, from: (&str, &str), to: (&str, &str)) {
+    pub fn reach(&self, from: (&str, &str), to: (&str, &str)) {
         let to = self.socket(to.0, to.1, 0);
         let from = self.socket(from.0, from.1, 0);
         to.set_read_timeout(Some(LOOK)).unwrap();

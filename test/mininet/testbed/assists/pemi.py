@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import socket
 import subprocess
@@ -20,6 +21,8 @@ from .cost import cpu_seconds, peak_rss_kib
 from .firewall import attach
 
 QUEUE = 0
+# Options of the daemon that its rules depend on as well.
+RULED_BY = ("--device", "--repair", "--capture")
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,13 @@ class Daemon(Running):
 
     def _attach(self) -> None:
         rules = self._logs / "rules.json"
-        rules.write_text(json.dumps({"port": [PORT], "queue": QUEUE}))
+        options = self._more()
+        ruled = {
+            flag.removeprefix("--"): value
+            for flag, value in itertools.pairwise(options)
+            if flag in RULED_BY
+        }
+        rules.write_text(json.dumps({"port": [PORT], "queue": QUEUE, **ruled}))
         attach(self._topology, self._program, rules)
 
     def _answers(self) -> bool:

@@ -125,12 +125,15 @@ impl Nfqueue {
             header: packet.header,
             whole: !packet.truncated && packet.info & GSO == 0,
             checksum_missing: packet.info & CHECKSUM_NOT_READY != 0,
+            missed: false,
         }
     }
 }
 
 impl Capture for Nfqueue {
-    const NAME: &'static str = "queue";
+    fn name(&self) -> &'static str {
+        "queue"
+    }
 
     fn id(&self) -> u16 {
         self.queue.id()
@@ -139,6 +142,8 @@ impl Capture for Nfqueue {
     fn now(&self) -> Time {
         clock::now()
     }
+
+    fn configure(&mut self, _: &Config) {}
 
     fn wait(&mut self, others: &mut Interests, mut timeout: Option<Nanos>) -> io::Result<()> {
         let held = self.held();
@@ -233,7 +238,11 @@ impl Capture for Nfqueue {
     }
 
     fn counters(&self) -> Counters {
-        Counters { missed: self.numbering.missed, verdict_errors: self.verdict_errors }
+        Counters {
+            missed: self.numbering.missed,
+            verdict_errors: self.verdict_errors,
+            trouble: None,
+        }
     }
 
     fn reset(&mut self) {

@@ -169,6 +169,19 @@ fn a_worker_repairs_what_a_capture_shows() {
 }
 
 #[test]
+fn what_is_like_a_loss_is_none_where_packets_were_missed() {
+    let mut cues = download(false);
+    // Each packet before a reply that tells of a hole: that may be one that nobody was shown.
+    for cue in &mut cues {
+        cue.seen.missed = cue.bytes.len() == 28 + 1250;
+    }
+    let mut bench = Bench::new(&Config::default(), cues);
+    bench.play();
+    let stats = bench.snapshot().stats;
+    assert_eq!((stats.losses_inferred, stats.concealed_held), (0, 0), "{stats:?}");
+}
+
+#[test]
 fn a_copy_goes_behind_the_verdicts_given_before_it() {
     let config = Config { direction: Repaired::Both, ..Config::default() };
     let start = Time::ZERO + 2 * SEC;

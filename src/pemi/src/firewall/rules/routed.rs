@@ -82,6 +82,12 @@ fn sends(config: &Config) -> bool {
     config.reports()
 }
 
+/// Tests for the packets that wait for the daemon. What a ring shows does not.
+fn queued_of<'a>(config: &'a Config, devices: Devices<'a>) -> impl Iterator<Item = Test<'a>> {
+    let seen = config.rings();
+    ours_of(config, devices).filter(move |test| !(seen && matches!(test, Test::ToClient(..))))
+}
+
 /// Tests for the packets of all connections that may be helped.
 fn ours_of<'a>(config: &'a Config, devices: Devices<'a>) -> impl Iterator<Item = Test<'a>> {
     let both = move |flows| [Test::ToServer(devices, flows), Test::ToClient(devices, flows)];
@@ -109,7 +115,7 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
         Chain::Forward => {
             let others = rule(vec![Test::NotOfConnection(helped_mark)], Act::Return);
             // Of which devices they are, `claim` has asked: names take longest to compare.
-            let ours = ours_of(config, Devices::Any).map(|test| rule(vec![test], Act::Help));
+            let ours = queued_of(config, Devices::Any).map(|test| rule(vec![test], Act::Help));
             [others].into_iter().chain(ours).collect()
         }
         // The daemon adds bypass_mark to the mark of the packet with whose verdict it lets a flow

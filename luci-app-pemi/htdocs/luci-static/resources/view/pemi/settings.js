@@ -143,6 +143,9 @@ function advanced(s) {
 	list(s, 'advanced', 'protocols', _('Protocols that are repaired'),
 		_('Everything over TCP and UDP: calls, games, tunnels and downloads over TCP, too. Only with losses known by the Wi-Fi of this router, and all connections of the clients then pass through PEMI. A change restarts the service.'),
 		[ [ 'quic', _('QUIC') ], [ 'all', _('Everything over TCP and UDP') ] ]);
+	list(s, 'advanced', 'capture', _('How packets to clients are seen'),
+		_('From a ring they pass without waiting, but a slow router has more to do. Only with losses known by the replies of clients. New, and tried on no router.'),
+		[ [ 'auto', _('From the queue, for now') ], [ 'queue', _('From the queue') ], [ 'ring', _('From a ring, where that can be') ] ]);
 	flag(s, 'advanced', 'conceal', _('Keep servers at full speed'),
 		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
 	value(s, 'advanced', 'release_s', _('Let go after (s)'),

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use pemi_engine::{Direction, Fate, Handle, MS, Nanos, SEC, Ticket, Time};
 
+use crate::config::Config;
 use crate::datapath::bridge::Header;
 use crate::datapath::capture::{self, Capture, Interests, Seen};
 use crate::datapath::outlet::{self, Outlet};
@@ -90,6 +91,7 @@ pub fn cue(at: Time, handle: Option<u32>, bytes: Vec<u8>) -> Cue {
         header: None,
         whole: true,
         checksum_missing: false,
+        missed: false,
     };
     Cue { seen, bytes }
 }
@@ -108,7 +110,11 @@ impl Script {
 }
 
 impl Capture for Script {
-    const NAME: &'static str = "script";
+    fn name(&self) -> &'static str {
+        "script"
+    }
+
+    fn configure(&mut self, _: &Config) {}
 
     fn id(&self) -> u16 {
         7
@@ -180,7 +186,7 @@ impl Capture for Script {
     }
 
     fn counters(&self) -> capture::Counters {
-        capture::Counters { missed: self.world.borrow().missed, verdict_errors: 0 }
+        capture::Counters { missed: self.world.borrow().missed, ..capture::Counters::default() }
     }
 
     fn reset(&mut self) {
