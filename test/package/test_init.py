@@ -59,7 +59,9 @@ def test_the_comparison_has_a_folder_of_its_own(router):
     assert (router.root / "etc/pemi").stat().st_uid == 5443
 
 
-@pytest.mark.parametrize("path", ["/etc/benefit", "/etc/x/../pemi/benefit", "/a b/pemi/x", "pemi/x"])
+@pytest.mark.parametrize(
+    "path", ["/etc/benefit", "/etc/x/../pemi/benefit", "/a b/pemi/x", "pemi/x"]
+)
 def test_no_other_folder_is_given_away(router, path):
     (router.root / "etc/pemi").mkdir()
     before = [(router.root / name).stat().st_uid for name in ("etc", "etc/pemi")]
@@ -186,7 +188,8 @@ def test_values_arrive_as_they_are(router):
     )
     router.service("start")
     assert router.config["odd"] == strange
-    assert len(router.log) == 1 and router.log[0].startswith("warn /etc/config/pemi: option 'odd'")
+    warning = "warn /etc/config/pemi: section 'main', option 'odd'"
+    assert len(router.log) == 1 and router.log[0].startswith(warning)
 
 
 def test_a_reload_without_a_change_changes_nothing(router):
