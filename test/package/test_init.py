@@ -188,7 +188,8 @@ def test_values_arrive_as_they_are(router):
     )
     router.service("start")
     assert router.config["odd"] == strange
-    assert len(router.log) == 1 and router.log[0].startswith("warn /etc/config/pemi: option 'odd'")
+    warning = "warn /etc/config/pemi: section 'main', option 'odd'"
+    assert len(router.log) == 1 and router.log[0].startswith(warning)
 
 
 def test_a_reload_without_a_change_changes_nothing(router):
