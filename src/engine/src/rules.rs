@@ -83,12 +83,17 @@ pub enum Rule {
     /// Where sizes vary for other reasons a second reply has to show a gap as well
     /// ([`crate::infer::sizes`]).
     Repeat,
+    /// Who does not heed losses is left alone ([`crate::measure::sender`]).
+    Sender,
+    /// Where no copy has repaired anything, replies wait no longer than a slow start heeds
+    /// ([`crate::repair::plan`]).
+    Brief,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 34] = [
+    pub const ALL: [(Rule, &'static str); 36] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -123,6 +128,8 @@ impl Rule {
         (Rule::Count, "count"),
         (Rule::Shorter, "shorter"),
         (Rule::Repeat, "repeat"),
+        (Rule::Sender, "sender"),
+        (Rule::Brief, "brief"),
     ];
 }
 

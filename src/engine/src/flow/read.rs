@@ -31,6 +31,8 @@ const TIME_THRESHOLD_PART: Nanos = 8;
 enum Veto {
     /// The rule that saw it is switched off.
     SwitchedOff,
+    /// The sender does not heed losses.
+    Indifferent,
     /// The hop itself is congested, and the sender has to hear of that.
     Congestion,
     /// Replies keep no time, so the gap has no place.
@@ -52,8 +54,9 @@ enum Veto {
 impl Veto {
     /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
     /// it counts the signs that come as far as to it.
-    const ORDER: [Veto; 9] = [
+    const ORDER: [Veto; 10] = [
         Veto::SwitchedOff,
+        Veto::Indifferent,
         Veto::Congestion,
         Veto::Blur,
         Veto::Stall,
@@ -286,6 +289,7 @@ impl Flow {
     fn forbids(&mut self, cx: &Context<'_>, veto: Veto, sign: &GapSign) -> bool {
         let on = |rule| cx.config.has(rule);
         match veto {
+            Veto::Indifferent => self.is_indifferent(cx),
             Veto::SwitchedOff => !on(sign.kind.rule()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
@@ -305,10 +309,16 @@ impl Flow {
 
     /// What a reply says whose sign was not acted on.
     fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32, silent: bool) -> Reading {
+        self.heeds.told();
         match veto {
             Veto::SwitchedOff => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
-            Veto::Blur | Veto::Stall | Veto::Uncounted | Veto::Doubt | Veto::Hopeless => {
+            Veto::Indifferent
+            | Veto::Blur
+            | Veto::Stall
+            | Veto::Uncounted
+            | Veto::Doubt
+            | Veto::Hopeless => {
                 cx.stats.losses_upstream += 1;
                 if silent && matches!(veto, Veto::Doubt) {
                     self.governor.upstream(cx.now);
