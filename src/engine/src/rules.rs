@@ -85,15 +85,12 @@ pub enum Rule {
     Repeat,
     /// Who does not heed losses is left alone ([`crate::measure::sender`]).
     Sender,
-    /// Where no copy has repaired anything, replies wait no longer than a slow start heeds
-    /// ([`crate::repair::plan`]).
-    Brief,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 36] = [
+    pub const ALL: [(Rule, &'static str); 35] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -129,7 +126,6 @@ impl Rule {
         (Rule::Shorter, "shorter"),
         (Rule::Repeat, "repeat"),
         (Rule::Sender, "sender"),
-        (Rule::Brief, "brief"),
     ];
 }
 

@@ -316,12 +316,6 @@ tunables! {
     /// Local round trips for which replies are held in a row before the hop is proven. Chosen:
     /// a copy's reply takes one, and a second attempt another one and a half.
     unproven_rtts: Nanos = 4;
-    /// ... and for no longer than this. A round trip that is longer by 4 ms ends a slow start (RFC
-    /// 9406, section 4.3: MIN_RTT_THRESH), and one that is not noticed in time lets it overflow the
-    /// queue. Measured: 60 downloads of 5 MB at 50 Mbit/s over a hop that loses nothing, by a sender
-    /// that heeds it (`flow.cc=hystart`) to quic-go: worst tenth 0.983, 0.992 and 0.990 of off without
-    /// it, with 3.5 and 2.5 ms; to a client whose sizes vary 0.958, 0.971, 0.971.
-    unproven_hold: Nanos = 3_500 * US;
 
     // Beginning and end: see `repair::start` and `repair::conceal`.
 

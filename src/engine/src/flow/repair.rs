@@ -107,7 +107,6 @@ impl Flow {
             sent: self.packets,
             conceal: conceals.then_some(cx.config.hold_cap),
             heeds_overtaking: cx.config.has(Rule::Overtake),
-            heeds_slow_start: cx.config.has(Rule::Brief),
         }
     }
 

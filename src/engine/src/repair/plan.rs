@@ -59,10 +59,8 @@ pub(crate) struct Facts {
     pub sent: u64,
     /// Replies may be held, and for no longer than this.
     pub conceal: Option<Nanos>,
-    /// Whether it is asked what a copy overtakes, ...
+    /// Whether it is asked what a copy overtakes.
     pub heeds_overtaking: bool,
-    /// ... and what a sender's slow start takes for a queue.
-    pub heeds_slow_start: bool,
 }
 
 /// How many packets the first attempt covers.
@@ -166,17 +164,13 @@ fn worth_holding(facts: &Facts) -> bool {
 /// Where no copy has repaired anything yet, most signs mean nothing: in a slow start every round
 /// has some, and its end is not to be put off.
 fn longest(facts: &Facts) -> Nanos {
-    if facts.proven {
-        return Nanos::MAX;
-    }
-    let most = if facts.heeds_slow_start { facts.tunables.unproven_hold() } else { Nanos::MAX };
-    most.min(facts.tunables.unproven_rtts() * facts.rtt)
+    if facts.proven { Nanos::MAX } else { facts.tunables.unproven_rtts() * facts.rtt }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::{MS, US};
+    use crate::time::MS;
 
     /// A hop that is known to lose packets now and then, and a client that acknowledges
     /// every second packet on time.
@@ -202,7 +196,6 @@ mod tests {
         sent: 20,
         conceal: Some(100 * MS),
         heeds_overtaking: true,
-        heeds_slow_start: true,
     };
     /// The same hop before a copy has repaired a gap.
     const NEW: Facts = Facts { proven: false, ..LOSSY };
@@ -272,19 +265,13 @@ mod tests {
 
     #[test]
     fn on_a_new_hop_replies_are_held_briefly_and_only_if_a_copy_comes_too_late() {
-        assert_eq!(plan(&NEW).hold, Some(3_500 * US));
+        assert_eq!(plan(&NEW).hold, Some(8 * MS));
         let in_time = Facts { sent: 12, ..NEW };
         assert_eq!(plan(&in_time).hold, None);
-        assert_eq!(plan(&Facts { sent: 13, ..NEW }).hold, Some(3_500 * US), "the third is out");
+        assert_eq!(plan(&Facts { sent: 13, ..NEW }).hold, Some(8 * MS), "the third is out");
         assert_eq!(plan(&Facts { proven: true, ..in_time }).hold, Some(100 * MS));
-        assert_eq!(plan(&Facts { heeds_overtaking: false, ..in_time }).hold, Some(3_500 * US));
-        assert_eq!(plan(&Facts { missing: 0, sent: 2, ..NEW }).hold, Some(3_500 * US));
-        let longer = plan(&Facts { heeds_slow_start: false, ..NEW });
-        assert_eq!(
-            longer.hold,
-            Some(8 * MS),
-            "four round trips are longer than a slow start likes"
-        );
+        assert_eq!(plan(&Facts { heeds_overtaking: false, ..in_time }).hold, Some(8 * MS));
+        assert_eq!(plan(&Facts { missing: 0, sent: 2, ..NEW }).hold, Some(8 * MS));
         assert_eq!(plan(&Facts { conceal: None, ..LOSSY }).hold, None);
     }
 
