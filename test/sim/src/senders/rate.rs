@@ -59,11 +59,11 @@ impl Rate {
         self.delivered_at = Some(now);
         // Packets before it are acknowledged already or lost, or nearly so.
         let place = self.packets.partition_point(|packet| packet.sent < sent);
-        if let Some(packet) = self.packets.get(place).filter(|packet| packet.sent == sent) {
-            if self.newest.is_none_or(|newest| packet.sent >= newest.sent) {
-                self.newest = Some(*packet);
-                self.first_sent = Some(packet.sent);
-            }
+        let newest = self.newest.is_none_or(|newest| sent >= newest.sent);
+        let packet = self.packets.get(place).filter(|packet| packet.sent == sent && newest);
+        if let Some(packet) = packet {
+            self.newest = Some(*packet);
+            self.first_sent = Some(packet.sent);
         }
     }
 
