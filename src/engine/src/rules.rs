@@ -91,12 +91,14 @@ pub enum Rule {
     /// A reply that tells of an attempt and shows no change ends the wait for it
     /// ([`crate::repair::gaps`]).
     Haste,
+    /// Who does not heed losses is left alone ([`crate::measure::sender`]).
+    Sender,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 37] = [
+    pub const ALL: [(Rule, &'static str); 38] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -134,6 +136,7 @@ impl Rule {
         (Rule::Behind, "behind"),
         (Rule::Again, "again"),
         (Rule::Haste, "haste"),
+        (Rule::Sender, "sender"),
     ];
 }
 

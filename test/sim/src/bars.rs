@@ -10,6 +10,7 @@ pub mod offline;
 mod open;
 mod radio;
 mod reported;
+mod senders;
 mod traced;
 
 use std::collections::HashMap;

@@ -21,6 +21,7 @@ pub mod reports;
 pub mod router;
 pub mod run;
 pub mod scenario;
+pub mod senders;
 pub mod session;
 pub mod sweep;
 pub mod tcp;

@@ -54,7 +54,7 @@ pub fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
     let (server_seed, client_seed) = (random.next(), random.next());
     let server: Box<dyn Endpoint> = match flow.client {
         ClientKind::Tcp => Box::new(tcp::Server::new(app)),
-        _ => Box::new(Quinn::server(epoch, app, flow.cc, server_seed)),
+        _ => Box::new(Quinn::server(epoch, app, flow, server_seed)),
     };
     let client: Box<dyn Endpoint> = match flow.client {
         ClientKind::Tcp => Box::new(tcp::Client::new(app, start)),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use linkem::Nanos;
-use quinn_proto::congestion::{BbrConfig, NewRenoConfig};
+use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, ConnectionId, ConnectionIdGenerator, DatagramEvent,
     Dir, EcnCodepoint, EndpointConfig, Event, ReadError, ServerConfig, StreamEvent, StreamId,
@@ -17,7 +17,8 @@ use quinn_proto::{
 
 use crate::endpoint::{App, Datagram, Ecn, Endpoint, Progress, REQUEST, STAMP_LEN};
 use crate::random::Random;
-use crate::scenario::CongestionControl;
+use crate::scenario::{CongestionControl, Flow};
+use crate::senders::{self, Bbr3Config, HystartConfig};
 use crate::session::Plain;
 
 /// From the arrival of data to the application's reading it. Real clients read in
@@ -47,6 +48,10 @@ pub struct Quinn {
     progress: Progress,
     replies: Vec<Datagram>,
     buffer: Vec<u8>,
+    /// Of a controller with a pacing rate of its own: when the next packet may go.
+    paced: Option<Nanos>,
+    /// When it was last asked for packets.
+    transmitted: Nanos,
 }
 
 /// The sender's side of a call.
@@ -85,11 +90,12 @@ impl ConnectionIdGenerator for Ids {
 
 impl Quinn {
     /// A server that waits for a connection.
-    pub fn server(epoch: Instant, app: App, congestion: CongestionControl, seed: u64) -> Quinn {
+    pub fn server(epoch: Instant, app: App, flow: &Flow, seed: u64) -> Quinn {
         let mut config = ServerConfig::new(Arc::new(Plain), Arc::new(Plain));
-        config.transport_config(Arc::new(transport(congestion)));
+        config.transport_config(Arc::new(transport(flow.cc, flow.first_flight)));
         let endpoint = endpoint(Some(config), seed);
-        Quinn::new(epoch, endpoint, true, app)
+        let paced = (flow.cc == CongestionControl::Bbr3).then_some(0);
+        Quinn { paced, ..Quinn::new(epoch, endpoint, true, app) }
     }
 
     /// A client that connects now.
@@ -101,7 +107,7 @@ impl Quinn {
         now: Nanos,
     ) -> Quinn {
         let mut config = ClientConfig::new(Arc::new(Plain));
-        config.transport_config(Arc::new(transport(congestion)));
+        config.transport_config(Arc::new(transport(congestion, 0)));
         let first_id = Random::new(seed ^ 0x1d).next();
         config
             .initial_dst_cid_provider(Arc::new(move || ConnectionId::new(&first_id.to_be_bytes())));
@@ -130,6 +136,8 @@ impl Quinn {
             progress: Progress::default(),
             replies: Vec::new(),
             buffer: Vec::with_capacity(1500),
+            paced: None,
+            transmitted: 0,
         }
     }
 
@@ -299,7 +307,8 @@ impl Endpoint for Quinn {
             Some(at.as_nanos() as Nanos)
         });
         let frame = self.call.as_ref().filter(|call| call.left > 0).map(|call| call.next_at);
-        [connection, self.readable_at, frame].into_iter().flatten().min()
+        let paced = self.paced.filter(|at| *at > self.transmitted);
+        [connection, self.readable_at, frame, paced].into_iter().flatten().min()
     }
 
     fn on_timeout(&mut self, now: Nanos) {
@@ -314,14 +323,22 @@ impl Endpoint for Quinn {
 
     fn transmit(&mut self, now: Nanos, out: &mut Vec<Datagram>) {
         out.append(&mut self.replies);
+        self.transmitted = now;
         loop {
             let mut any = self.events(now);
             self.write(now);
             let at = self.instant(now);
             if let Some((_, connection)) = &mut self.connection {
                 self.buffer.clear();
-                while let Some(sent) = connection.poll_transmit(at, 1, &mut self.buffer) {
+                while self.paced.is_none_or(|paced| paced <= now)
+                    && let Some(sent) = connection.poll_transmit(at, 1, &mut self.buffer)
+                {
                     any = true;
+                    if let Some(paced) = &mut self.paced {
+                        let rate = connection.congestion_state().metrics().pacing_rate;
+                        let takes = rate.map_or(0, |rate| 8_000_000_000 * sent.size as u64 / rate);
+                        *paced = now + takes;
+                    }
                     let bytes = Bytes::copy_from_slice(&self.buffer[..sent.size]);
                     let ecn = if sent.ecn.is_some() { Ecn::Ect0 } else { Ecn::NotEct };
                     out.push(Datagram { bytes, ecn });
@@ -378,17 +395,28 @@ fn endpoint(server: Option<ServerConfig>, seed: u64) -> quinn_proto::Endpoint {
     quinn_proto::Endpoint::new(Arc::new(config), server.map(Arc::new), true, None)
 }
 
-fn transport(congestion: CongestionControl) -> TransportConfig {
+fn transport(congestion: CongestionControl, first_flight: u64) -> TransportConfig {
     let mut config = TransportConfig::default();
     // One datagram a call: batches would leave back to back like single ones.
     config.enable_segmentation_offload(false);
     match congestion {
+        CongestionControl::Cubic if first_flight > 0 => {
+            let mut cubic = CubicConfig::default();
+            cubic.initial_window(first_flight * senders::PACKET);
+            config.congestion_controller_factory(Arc::new(cubic));
+        }
         CongestionControl::Cubic => {}
         CongestionControl::Newreno => {
             config.congestion_controller_factory(Arc::new(NewRenoConfig::default()));
         }
         CongestionControl::Bbr => {
             config.congestion_controller_factory(Arc::new(BbrConfig::default()));
+        }
+        CongestionControl::Bbr3 => {
+            config.congestion_controller_factory(Arc::new(Bbr3Config));
+        }
+        CongestionControl::Hystart => {
+            config.congestion_controller_factory(Arc::new(HystartConfig));
         }
     }
     config

@@ -232,6 +232,8 @@ pub struct Flow {
     pub wake_ms: f64,
     /// The client host collects packets for this long after the first, ms.
     pub batch_ms: f64,
+    /// Packets in the sender's first flight, of Cubic; 0 for as many as it has by itself.
+    pub first_flight: u64,
     /// The client's number: flows of one number share its address.
     pub client_id: u8,
     /// When it starts, ms.
@@ -253,6 +255,7 @@ impl Default for Flow {
             client: ClientKind::Quinn,
             wake_ms: WAKE_MS,
             batch_ms: 0.0,
+            first_flight: 0,
             client_id: 0,
             start_ms: 0.0,
             helped: true,
@@ -288,7 +291,7 @@ pub enum AppKind {
     Call,
 }
 
-/// Congestion controllers of quinn-proto.
+/// Congestion controllers: quinn-proto's, and models of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs)]
@@ -296,6 +299,10 @@ pub enum CongestionControl {
     Cubic,
     Newreno,
     Bbr,
+    /// BBRv3 with its own pacing.
+    Bbr3,
+    /// NewReno with HyStart, as quic-go's and Chromium's servers.
+    Hystart,
 }
 
 /// Clients; all but quinn's and TCP's are models fed with measured facts.

@@ -32,6 +32,7 @@ use crate::measure::guard::Guard;
 use crate::measure::hop::HopState;
 use crate::measure::pace::Pace;
 use crate::measure::rtt::LocalRtt;
+use crate::measure::sender::Sender;
 use crate::measure::uplink::Uplink;
 use crate::repair::budget::Budget;
 use crate::repair::conceal::{Conceal, is_own_data};
@@ -100,6 +101,7 @@ pub(crate) struct Flow {
     trail: Trail,
     start: Start,
     pace: Pace,
+    heeds: Sender,
     rtt: LocalRtt,
     rhythm: Rhythm,
     sizes: Sizes,
@@ -156,6 +158,7 @@ impl Flow {
             trail: Trail::default(),
             start,
             pace: Pace::new(),
+            heeds: Sender::new(),
             rtt: LocalRtt::new(tunables),
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
@@ -352,7 +355,7 @@ impl Flow {
         self.rtt.sent(now, self.last_data, self.last_heard);
         self.note(now, false, packet);
         self.budget.forwarded();
-        self.count_time(cx, pause);
+        self.count_time(cx, pause, long);
         self.guard.forwarded(now);
         cx.ceiling.forwarded(now, packet.len());
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {

@@ -33,6 +33,8 @@ enum Veto {
     SwitchedOff,
     /// It may be the reply to a packet that was not seen.
     Missed,
+    /// The sender does not heed losses.
+    Indifferent,
     /// The hop itself is congested, and the sender has to hear of that.
     Congestion,
     /// Replies keep no time, so the gap has no place.
@@ -54,9 +56,10 @@ enum Veto {
 impl Veto {
     /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
     /// it counts the signs that come as far as to it.
-    const ORDER: [Veto; 10] = [
+    const ORDER: [Veto; 11] = [
         Veto::SwitchedOff,
         Veto::Missed,
+        Veto::Indifferent,
         Veto::Congestion,
         Veto::Blur,
         Veto::Stall,
@@ -298,6 +301,7 @@ impl Flow {
     fn forbids(&mut self, cx: &Context<'_>, veto: Veto, sign: &GapSign) -> bool {
         let on = |rule| cx.config.has(rule);
         match veto {
+            Veto::Indifferent => self.is_indifferent(cx),
             Veto::SwitchedOff => !on(sign.kind.rule()),
             Veto::Missed => cx.missed.is_some_and(|at| cx.now.since(at) <= self.longest_reply()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
@@ -323,10 +327,16 @@ impl Flow {
 
     /// What a reply says whose sign was not acted on.
     fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32, silent: bool) -> Reading {
+        self.heeds.told();
         match veto {
             Veto::SwitchedOff | Veto::Missed => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
-            Veto::Blur | Veto::Stall | Veto::Uncounted | Veto::Doubt | Veto::Hopeless => {
+            Veto::Indifferent
+            | Veto::Blur
+            | Veto::Stall
+            | Veto::Uncounted
+            | Veto::Doubt
+            | Veto::Hopeless => {
                 cx.stats.losses_upstream += 1;
                 if silent && matches!(veto, Veto::Doubt) {
                     self.governor.upstream(cx.now);

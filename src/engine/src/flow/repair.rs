@@ -295,9 +295,17 @@ impl Flow {
         paid
     }
 
+    /// Whether the sender does not heed losses, so that nothing is done for it.
+    pub(super) fn is_indifferent(&self, cx: &Context<'_>) -> bool {
+        cx.config.has(Rule::Sender) && self.heeds.left_alone()
+    }
+
     /// Whether the limits allow one more copy of a packet that is still there; if so it is
     /// counted.
     pub(super) fn pay_for_copy(&mut self, cx: &mut Context<'_>, id: Id) -> bool {
+        if self.is_indifferent(cx) {
+            return false;
+        }
         let now = cx.now;
         let bytes = cx.cache.packet(id).map_or(0, <[u8]>::len);
         let allowed = self.budget.within_share(cx.config.resend_percent)
@@ -411,6 +419,7 @@ impl Flow {
         cx.stats.losses_upstream += 1;
         self.governor.abandoned(cx.now, gap.sign.kind);
         cx.hop.doubt.in_vain(cx.now, gap.opened);
+        self.heeds.told();
         self.event(cx, EventKind::Abandon);
     }
 }

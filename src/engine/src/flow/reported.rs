@@ -109,6 +109,7 @@ impl Flow {
             cx.stats.losses_reported += 1;
             self.inferred += 1;
             self.exact.opened();
+            self.heeds.told();
             let packet = cx.cache.record(sent.id).map_or(0, |record| record.number);
             self.event(cx, EventKind::Loss { packet });
         }
@@ -272,7 +273,7 @@ impl Flow {
         let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && patience > 0;
         let told = !self.conceal.active() && cx.now < self.told_until(cx);
         let in_vain = cx.hop.reports.lag() > self.soonest() + patience;
-        if told || in_vain || !conceals || !self.hold(cx, handle) {
+        if told || in_vain || !conceals || self.is_indifferent(cx) || !self.hold(cx, handle) {
             self.release(cx, true);
             return Verdict::Forward;
         }

@@ -23,11 +23,14 @@ const EARLY: Nanos = 40 * US;
 
 impl Flow {
     /// Takes note of how fast packets follow each other.
-    pub(super) fn count_time(&mut self, cx: &Context<'_>, pause: Option<Nanos>) {
+    pub(super) fn count_time(&mut self, cx: &Context<'_>, pause: Option<Nanos>, long: bool) {
         self.pace.forwarded(pause.unwrap_or(Nanos::MAX));
         let packets = if cx.config.has(Rule::Packets) { self.packets } else { ticks(cx.now) };
         let round_trip = self.beyond.map_or(Nanos::MAX / 4, |beyond| beyond + self.rtt.get());
         self.governor.forwarded(packets, round_trip);
+        if !long && self.beyond.is_some() && self.uplink.is_none() {
+            self.heeds.forwarded(cx.now, pause.unwrap_or(0), round_trip);
+        }
     }
 
     /// When packets are replied to, where they follow each other so closely that a reply names a window

@@ -12,5 +12,6 @@ pub(crate) mod margin;
 pub(crate) mod pace;
 pub(crate) mod reports;
 pub(crate) mod rtt;
+pub(crate) mod sender;
 pub(crate) mod transfer;
 pub(crate) mod uplink;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, fast, habits, radio, reported, traced};
+use super::{Bar, Case, fast, habits, radio, reported, senders, traced};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -18,6 +18,7 @@ pub fn cases() -> Vec<Case> {
         clean(),
         overflow(),
         bbr(),
+        senders::cases(),
         fast_wan(),
         fast::cases(),
         bursts(),
@@ -60,6 +61,8 @@ pub(super) fn name(cc: CongestionControl) -> &'static str {
         CongestionControl::Cubic => "cubic",
         CongestionControl::Newreno => "newreno",
         CongestionControl::Bbr => "bbr",
+        CongestionControl::Bbr3 => "bbr3",
+        CongestionControl::Hystart => "hystart",
     }
 }
 
@@ -123,7 +126,8 @@ fn bbr() -> Vec<Case> {
                 let mut scenario = train(CongestionControl::Bbr, megabytes, loss);
                 scenario.wan.queue_bdp = queue_bdp;
                 let title = format!("bbr, {queue_bdp} BDP queue, {megabytes} MB {loss} %");
-                cases.push(case(title, scenario, &[Bar::TimesOff(0.99), Bar::WanDrops(0.10)]));
+                let bars = [Bar::TimesOff(0.99), Bar::WanDrops(0.10), Bar::WanDropsWorst(0.10)];
+                cases.push(case(title, scenario, &bars));
             }
         }
     }

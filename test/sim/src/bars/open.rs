@@ -2,7 +2,7 @@
 //! Rows that do not hold yet, and why.
 
 /// Beginning and end of the names of rows, and the reason.
-const REASONS: [(&str, &str, &str); 42] = [
+const REASONS: [(&str, &str, &str); 43] = [
     ("cubic 1 MB", "unneeded resends", OVERFLOW),
     ("newreno 1 MB", "unneeded resends", OVERFLOW),
     ("cubic", "recall", OVERFLOW),
@@ -22,6 +22,7 @@ const REASONS: [(&str, &str, &str); 42] = [
     ("newreno", "recall", OVERFLOW),
     ("clean hop", "1 MB: unneeded resends", FIRST_FLIGHT),
     ("bbr, ", "WAN drops", BBR),
+    ("bbr, ", "WAN drops, 95th percentile", BBR),
     ("bursts of", "times off", NO_ROOM),
     ("Wi-Fi RTT 20 ms", "", JITTER),
     ("client power save", "1 %: times off", CLUMPS),
@@ -73,8 +74,8 @@ const LATE_FRAMES: &str = "a repair takes half a millisecond more at either end 
 const FIRST_FLIGHT: &str = "the first 12 packets of a new client go twice, which is 1.6 % of a \
     download of 1 MB; fewer make the worst of a hundred lossy downloads worse";
 const BBR: &str = "quinn's BBR adds what was acknowledged at once to its window and takes short \
-    distances of acknowledgements for bandwidth; repairs cause both, and a router has found no way \
-    to tell such a sender before";
+    distances of acknowledgements for bandwidth; it is left alone once its first flight shows it, but \
+    the first copies and what is repaired within its first 40 packets remain";
 const NO_ROOM: &str = "without losses it would be less than 2 x off";
 const JITTER: &str = "a reply may belong to any of seven packets, an attempt takes 35 ms, and two \
     of them are longer than replies may be held";
