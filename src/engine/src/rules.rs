@@ -88,15 +88,12 @@ pub enum Rule {
     /// Further attempts are for all that can be missing, and for a gap that opened when the other
     /// closed ([`crate::repair::unheard`]).
     Again,
-    /// A reply that tells of an attempt and shows no change ends the wait for it
-    /// ([`crate::repair::gaps`]).
-    Haste,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 37] = [
+    pub const ALL: [(Rule, &'static str); 36] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -133,7 +130,6 @@ impl Rule {
         (Rule::Repeat, "repeat"),
         (Rule::Behind, "behind"),
         (Rule::Again, "again"),
-        (Rule::Haste, "haste"),
     ];
 }
 
