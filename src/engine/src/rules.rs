@@ -88,9 +88,6 @@ pub enum Rule {
     /// Further attempts are for all that can be missing, and for a gap that opened when the other
     /// closed ([`crate::repair::unheard`]).
     Again,
-    /// A reply that tells of an attempt and shows no change ends the wait for it
-    /// ([`crate::repair::gaps`]).
-    Haste,
     /// Who does not heed losses is left alone ([`crate::measure::sender`]).
     Sender,
 }
@@ -98,7 +95,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 38] = [
+    pub const ALL: [(Rule, &'static str); 37] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -135,7 +132,6 @@ impl Rule {
         (Rule::Repeat, "repeat"),
         (Rule::Behind, "behind"),
         (Rule::Again, "again"),
-        (Rule::Haste, "haste"),
         (Rule::Sender, "sender"),
     ];
 }

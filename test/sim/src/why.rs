@@ -297,6 +297,25 @@ mod tests {
     }
 
     #[test]
+    fn lost_acknowledgements_hide_more_without_the_rules_for_them() {
+        let told = |without: &str| {
+            let without = format!("engine.without={without}");
+            let losses = ["down", "up"].map(|way| format!("wifi.loss_{way}={{ percent = 5.0 }}"));
+            let others = ["wan.queue_bdp=100".into(), without];
+            let changes: Vec<String> = losses.into_iter().chain(others).collect();
+            let train = include_str!("../scenarios/train.toml");
+            told(
+                &run(&matrix::parse(train, &changes).unwrap(), 10, &ProgressBar::hidden()).unwrap(),
+            )
+        };
+        let with = told("[]");
+        for rule in ["[\"behind\"]", "[\"again\"]"] {
+            let without = told(rule);
+            assert!(4 * with < 3 * without, "{with} {rule} {without}");
+        }
+    }
+
+    #[test]
     fn without_signs_nothing_is_noticed() {
         let blind = causes(&["flow.client=delayed"]);
         assert!(2 * blind.told[&Cause::NotNoticed] > blind.losses, "{blind:?}");

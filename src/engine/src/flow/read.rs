@@ -85,10 +85,8 @@ impl Flow {
         let last = self.acknowledged;
         if reading != Reading::Noise {
             self.acknowledged = Some(cx.now);
-            let (rtt, same) = (self.rtt.get(), self.rtt.within(Margin::Same));
-            let haste =
-                cx.config.has(Rule::Haste) && reading == Reading::Plain && self.tells_each();
-            self.gaps.replied(cx.now, rtt - same, rtt, haste.then_some(rtt + same));
+            let rtt = self.rtt.get();
+            self.gaps.replied(cx.now, rtt - self.rtt.within(Margin::Same), rtt);
         }
         let ends = self.ends_episode(cx, reading, beat, previous, last);
         if beat.certain && reading != Reading::Noise {

@@ -133,10 +133,13 @@ impl Flow {
     }
 
     /// Whether replies come so often and so much on time that what is missing can be told from what
-    /// each of them shows, on a hop where that pays.
+    /// each of them shows, on a hop that loses packets; on a very lossy one also where packets follow
+    /// each other more closely than replies keep time.
     pub(super) fn tells_each(&self) -> bool {
         let often = (1..=BY_TWOS).contains(&self.rhythm.usual_count());
-        often && self.rtt.sharp() && self.budget.very_lossy()
+        let apart = self.rtt.within(Margin::Same) < self.pace.spacing();
+        let pays = self.budget.very_lossy() || apart && self.budget.proven();
+        often && pays && self.rtt.sharp()
     }
 
     /// More packets came since the reply before than this client lets pass: acknowledgements were
@@ -183,7 +186,7 @@ impl Flow {
     /// of which the copied one was the last.
     pub(super) fn longer_run(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
-        if cx.config.has(Rule::Again) && self.tells_each() {
+        if cx.config.has(Rule::Again) && self.tells_each() && self.budget.very_lossy() {
             // Where any packet may be lost another gap is as likely, and the next attempt covers both.
             return;
         }

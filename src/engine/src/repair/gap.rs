@@ -92,17 +92,15 @@ impl Gap {
     }
 
     /// An acknowledgement has come at `now`: none tells of copies sooner than `soonest`, and each does
-    /// after `latest`. Whether it tells of the last attempt.
-    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos) -> bool {
+    /// after `latest`.
+    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos) {
         let after = u32::try_from(now.since(self.opened)).unwrap_or(u32::MAX);
         if now.since(self.opened) < soonest {
             self.heard = after;
         }
-        let tells = now.since(self.last_attempt) >= latest;
-        if self.told == 0 && tells {
+        if self.told == 0 && now.since(self.last_attempt) >= latest {
             self.told = after;
         }
-        tells
     }
 
     /// Whether another attempt is left.
@@ -154,15 +152,18 @@ pub(crate) mod tests {
         let mut gap = gap(10, 1);
         let at = |us: Nanos| Time::ZERO + us * 1000;
         let (soonest, latest) = (2 * MS, 3 * MS);
-        assert!(!gap.replied(at(1500), soonest, latest));
+        gap.replied(at(1500), soonest, latest);
         assert_eq!((gap.heard, gap.told), (1_500_000, 0), "no copy can have come by then");
-        assert!(!gap.replied(at(2500), soonest, latest), "one may have");
-        assert_eq!((gap.heard, gap.told), (1_500_000, 0));
-        assert!(gap.replied(at(3500), soonest, latest) && gap.replied(at(4500), soonest, latest));
-        assert_eq!((gap.heard, gap.told), (1_500_000, 3_500_000));
+        gap.replied(at(2500), soonest, latest);
+        assert_eq!((gap.heard, gap.told), (1_500_000, 0), "one may have");
+        gap.replied(at(3500), soonest, latest);
+        gap.replied(at(4500), soonest, latest);
+        assert_eq!((gap.heard, gap.told), (1_500_000, 3_500_000), "the first that surely tells");
         gap.tried(at(4600));
-        assert!(!gap.replied(at(6600), soonest, latest) && gap.told == 0);
-        assert!(gap.replied(at(7600), soonest, latest));
+        gap.replied(at(6600), soonest, latest);
+        assert_eq!(gap.told, 0, "the attempt is a new one");
+        gap.replied(at(7600), soonest, latest);
+        assert_eq!(gap.told, 7_600_000);
     }
 
     #[test]

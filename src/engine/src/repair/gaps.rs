@@ -78,14 +78,10 @@ impl Gaps {
         (from..self.open.len()).find(|place| self.open[*place].overdue <= now)
     }
 
-    /// An acknowledgement has come at `now`: see [`Gap::replied`]. If it shows no change, nothing more
-    /// is to be waited for where it surely tells of the last attempt, as it does after `surely`.
-    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos, surely: Option<Nanos>) {
+    /// An acknowledgement has come at `now`: see [`Gap::replied`].
+    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos) {
         for gap in &mut self.open {
-            let tells = gap.replied(now, soonest, latest);
-            if tells && surely.is_some_and(|surely| now.since(gap.last_attempt) >= surely) {
-                gap.overdue = gap.overdue.min(now);
-            }
+            gap.replied(now, soonest, latest);
         }
     }
 
@@ -423,19 +419,6 @@ pub(super) mod tests {
         assert!(tells(4 * MS, 3 * MS), "the one before may have been too early");
         assert!(!tells(4 * MS, 3 * MS + 1));
         assert!(gaps.tells_first(at(20) + 2 * MS, None, 2 * MS, 3 * MS));
-    }
-
-    #[test]
-    fn a_sure_reply_without_a_change_ends_the_wait() {
-        let mut gaps = Gaps::new();
-        gaps.follow(gap(10, 1));
-        let opened = gaps.open()[0].opened;
-        let overdue = gaps.open()[0].overdue;
-        gaps.replied(opened + 3 * MS, 2 * MS, 3 * MS, None);
-        gaps.replied(opened + 3 * MS, 2 * MS, 3 * MS, Some(3 * MS + 1));
-        assert_eq!(gaps.deadline(), Some(overdue));
-        gaps.replied(opened + 3 * MS + 1, 2 * MS, 3 * MS, Some(3 * MS + 1));
-        assert_eq!(gaps.deadline(), Some(opened + 3 * MS + 1));
     }
 
     #[test]

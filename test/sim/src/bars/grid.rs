@@ -15,6 +15,7 @@ const SIZES_MB: [u64; 3] = [1, 5, 20];
 pub fn cases() -> Vec<Case> {
     let groups = [
         downloads(),
+        lossy(),
         clean(),
         overflow(),
         bbr(),
@@ -89,6 +90,22 @@ fn downloads() -> Vec<Case> {
                 let title = format!("{} {megabytes} MB {loss} %", name(cc));
                 cases.push(case(title, train(cc, megabytes, loss), &bars));
             }
+        }
+    }
+    cases
+}
+
+/// What is lost on very lossy hops is mostly acknowledged by something that is lost as well.
+fn lossy() -> Vec<Case> {
+    let quic_go =
+        Flow { client: ClientKind::QuicGo, cc: CongestionControl::Newreno, ..Flow::default() };
+    let mut cases = Vec::new();
+    for (stack, flow) in [("quinn", Flow::default()), ("quic-go, newreno", quic_go)] {
+        for loss in [3.0, 5.0] {
+            let mut scenario = train(flow.cc, 5, loss);
+            scenario.flows = vec![flow.clone()];
+            let title = format!("lossy both ways, {stack} {loss} %");
+            cases.push(case(title, scenario, &[Bar::OfLossless(0.85)]));
         }
     }
     cases

@@ -67,6 +67,24 @@ fn every_second_packet() {
 }
 
 #[test]
+fn what_is_no_news_makes_the_reply_before_no_more_certain() {
+    let (mut rhythm, rtt, mut trail, mut cache) = beginning();
+    let at = |n: u64| Time::ZERO + (n as Nanos) * 1200 * US;
+    for n in 1..=20 {
+        trail.push(&mut cache, at(n), n, &[0; 40]);
+    }
+    let mut observe = |now: Time, copy_due| {
+        let reply = Reply { copy_due, ..reply(now, 20, Some(MS)) };
+        rhythm.observe(&reply, &rtt, &mut trail, &cache)
+    };
+    observe(at(8) + 2 * MS, false);
+    assert!(!observe(at(10) + 2 * MS, true).certain, "a copy may have caused it");
+    observe(at(10) + 2 * MS + 60 * US, false);
+    let next = observe(at(11) + 2 * MS, false);
+    assert!(next.certain && next.count == 1 && !next.adjacent, "the 11th may be the first");
+}
+
+#[test]
 fn a_steady_client_reveals_every_other_gap_by_one_packet_more() {
     let (_, beats) = beats((1..30).map(|n| n * 2).chain([61, 63, 65]));
     let skipped: alloc::vec::Vec<u64> =
