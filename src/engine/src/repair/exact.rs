@@ -28,9 +28,9 @@ pub(crate) const STALL: Nanos = 150 * MS;
 /// A missing packet makes an acknowledgement so much longer: a gap and a range, of a byte each at
 /// least (RFC 9000, section 19.3.1).
 const HOLE_BYTES: i32 = 2;
-/// And no longer than this: both of them and the length in front of them may take two bytes each,
-/// and a window update has six (RFC 9000, section 19.10).
-const HOLE_MOST_BYTES: i32 = 5;
+/// And no longer than this: both may take two bytes, and a window update has five at least
+/// (RFC 9000, section 19.9: a type, and a number of at least four bytes for any usual window).
+const HOLE_MOST_BYTES: i32 = 4;
 /// Acknowledgements that show the same are alike but for this much: the delay in them takes one
 /// byte or two.
 const ALIKE_BYTES: i32 = 1;
@@ -51,8 +51,8 @@ pub(crate) struct Exact {
     /// The size of the last reply before the first of the open losses was reported, or of a
     /// shorter one since.
     before: i32,
-    /// One has come that was longer by a hole.
-    longer: bool,
+    /// The size of the longest since that was longer by a hole; 0 if there was none.
+    longest: i32,
 }
 
 impl Exact {
@@ -109,7 +109,7 @@ impl Exact {
         if self.replied || self.open > 0 {
             self.over_from(now + quiet);
         } else {
-            self.repaired = Some(now);
+            (self.repaired, self.over) = (Some(now), None);
         }
         (self.open == 0).then_some(self.replied)
     }
@@ -128,7 +128,7 @@ impl Exact {
 
     /// A reply of this size has come while nothing waits.
     pub fn passed(&mut self, size: i32) {
-        (self.before, self.longer) = (size, false);
+        (self.before, self.longest) = (size, 0);
     }
 
     /// A reply of this size waits. Where no loss is open any more, one before it was longer by a
@@ -136,17 +136,20 @@ impl Exact {
     /// is told, and from now on it is over.
     pub fn shows_repair(&mut self, now: Time, size: i32) -> bool {
         let grown = size - self.before;
-        let waits = self.open == 0 && self.over.is_some();
-        let shows = waits && self.longer && grown.abs() <= ALIKE_BYTES;
+        let repaired = self.open == 0 && self.over.is_some();
+        let longer = self.longest >= self.before.max(size) + HOLE_BYTES;
+        let shows = repaired && longer && grown.abs() <= ALIKE_BYTES;
         if shows {
             // Times of what waits are told in microseconds.
             self.over = Some(now - US);
         }
         if (HOLE_BYTES..=HOLE_MOST_BYTES).contains(&-grown) {
             // A hole from before has gone, and a new one would look as if it had not.
-            (self.before, self.longer) = (size, false);
+            (self.before, self.longest) = (size, 0);
         }
-        self.longer |= (HOLE_BYTES..=HOLE_MOST_BYTES).contains(&grown);
+        if (HOLE_BYTES..=HOLE_MOST_BYTES).contains(&grown) {
+            self.longest = self.longest.max(size);
+        }
         shows
     }
 
@@ -175,7 +178,8 @@ mod tests {
         assert_eq!(exact.closed(at(1), 5 * MS), None);
         assert!(!exact.replied(at(2), 5 * MS), "one is still open");
         assert_eq!(exact.closed(at(3), 5 * MS), Some(true));
-        let is_over = |exact: &Exact, now| exact.over().is_some_and(|over| over <= now);
+        let is_over =
+            |exact: &Exact, now| !exact.is_open() && exact.over().is_some_and(|over| over <= now);
         assert!(!is_over(&exact, at(7)) && is_over(&exact, at(8)));
         exact.opened(5 * MS);
         assert!(!is_over(&exact, at(9)));
@@ -208,6 +212,8 @@ mod tests {
         assert!(!lost_and_repaired([38, 38, 32]).1, "no acknowledgement");
         assert!(!lost_and_repaired([36, 36, 36]).1, "padded");
         assert!(!lost_and_repaired([38, 40, 38]).1, "another hole");
+        assert!(!lost_and_repaired([41, 41, 36]).1, "a window update");
+        assert!(!lost_and_repaired([38, 34, 36]).1, "a hole from before has gone");
     }
 
     #[test]
