@@ -30,10 +30,10 @@ SIM := test/target/release/sim
 PORTABLE := package/portable
 
 .PHONY: help setup setup-all build build-core clean \
-	test test-rust test-python test-sim test-experiments test-package test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
+	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
-	demo figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
-	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball
+	demo benefit figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
+	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball release
 
 ##@ Build
 
@@ -50,6 +50,7 @@ setup-all: setup setup-package ## what packages, routers in QEMU and the LuCI te
 	@test/wifi/setup.sh
 	@test/install.sh busybox-static signify-openbsd openssl
 	@test/package/realtools.sh
+	@test/fleet/setup.sh
 
 build: build-core ## build the daemon and all of the testbed's programs
 	cargo build $(QUICHE)
@@ -95,6 +96,17 @@ test-package: setup ## a feed for two architectures, checks of its packages and 
 	@test/package/realtools.sh
 	cargo build -p pemi
 	$(PYTHON) -m pytest test/package
+
+test-fleet: setup ## figures of the daemon for Prometheus and collectd, alerts, dashboard (as root)
+	@test/fleet/setup.sh
+	@test/package/realtools.sh
+	cargo build -p pemi
+	$(PYTHON) -m pytest test/fleet
+
+test-sweep: setup ## sweeps as jobs of Snakemake, two at a time: the same reports
+	@test/sweep/setup.sh
+	cargo build --release $(TESTBED) -p pemi-sim
+	$(PYTHON) -m pytest test/sweep
 
 test-big-endian: ## tests that need no packet queue, on an emulated MIPS CPU, three minutes
 	@$(PORTABLE)/big-endian.sh
@@ -166,6 +178,9 @@ msrv: setup ## the product with the oldest Rust that it is promised for, with ru
 demo: build-core ## PEMI off and on: table, out/demo.json, out/demo.html (QUICK=1, SEEDS=5)
 	$(PYTHON) $(MININET)/demo.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) --out out
 
+benefit: build-core ## what pemi benefit says after sixty downloads, beside the truth, ten minutes (as root)
+	$(PYTHON) $(MININET)/benefit.py --json out/benefit.json
+
 figure: ## draw the README's figure from out/demo.json
 	$(PYTHON) $(MININET)/figure.py out/demo.json $(MININET)/figures/result.svg
 
@@ -206,6 +221,9 @@ bench-mips: ## instructions that a packet takes through a router, counted in a g
 	@test/qemu/setup.sh >&2
 	@$(PYTHON) test/bench/counted.py $(if $(CHECK),--check --rounds 2) $(or $(MACHINE),mipsel)
 
+soak: build-core ## a long time of mixed traffic: memory and descriptors stay, wake-ups of an idle daemon (MINUTES=30; as root)
+	@$(PYTHON) test/bench/soak.py --minutes $(or $(MINUTES),30)
+
 ##@ Package
 
 setup-package: ## install what building packages needs, for the targets below
@@ -229,7 +247,7 @@ feed-key: ## make the keys that a feed is signed with, once, in .feed-key (KEYS=
 	@$(PORTABLE)/feed-key.sh $(FEED_KEYS)
 
 feed: ## a signed feed for opkg and apk, in out/feed (ARCHES="mipsel_24kc x86_64", KEYS=)
-	@$(PORTABLE)/feed.sh $(FEED_KEYS) out/feed $(ARCHES)
+	@$(PORTABLE)/feed.sh $(FEED_KEYS) $(or $(FEED),out/feed) $(ARCHES)
 
 ipk-reproducible: ## build the .ipk in two folders and compare (ARCH=mipsel_24kc)
 	@$(PORTABLE)/reproducible.sh $(ARCH)
@@ -240,6 +258,9 @@ tarball: ## the sources of the last commit as a release, in out
 	@version=$$(sed -n 's/^PKG_VERSION:=//p' package/about.mk); \
 		git archive --prefix=pemi-$$version/ HEAD | gzip -9n >out/pemi-$$version.tar.gz; \
 		sha256sum out/pemi-$$version.tar.gz
+
+release: ## sources, signed feed, sums and the tag's message in out/release (VERSION=1.2.3, ARCHES=, KEYS=)
+	@package/release.py "$(VERSION)" $(ARCHES)
 
 upstream: ## put both packages into checkouts of openwrt's feeds (TARBALL=, PACKAGES=, LUCI=, DRAFT=1)
 	@package/upstream.py $(if $(DRAFT),--draft) "$(TARBALL)" "$(PACKAGES)" "$(LUCI)"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Puts both packages into checkouts of openwrt/packages and openwrt/luci, for a pull
+"""Puts our packages into checkouts of openwrt/packages and openwrt/luci, for a pull
 request: upstream.py [--draft] TARBALL PACKAGES LUCI
 
 TARBALL is the release that OpenWrt will download, PEMI_RELEASES in about.mk where. With
@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "package/portable"))
 from meta import Makefile  # noqa: E402 - after the folder is known
 
 DAEMON, APP = ROOT / "package/pemi", ROOT / "luci-app-pemi"
+COLLECTOR = ROOT / "package/prometheus-node-exporter-lua-pemi"
 # Of the app: the rest is for this repository.
 PARTS = ("htdocs", "root", "po")
 HERE = re.compile(r"^# here\b.*?^# end\n", re.MULTILINE | re.DOTALL)
@@ -46,6 +47,10 @@ def main() -> None:
     for name in ("test.sh", "test.pcap.gz"):
         shutil.copy(DAEMON / name, daemon / name)
 
+    collector = fresh(options.packages / f"utils/{COLLECTOR.name}")
+    (collector / "Makefile").write_text(of_the_collector(Makefile(COLLECTOR / "Makefile")))
+    shutil.copytree(COLLECTOR / "files", collector / "files")
+
     app = fresh(options.luci / f"applications/{APP.name}")
     (app / "Makefile").write_text(of_the_app(Makefile(APP / "Makefile")))
     for part in PARTS:
@@ -54,7 +59,9 @@ def main() -> None:
     for po in [*app.glob("po/*/*.po"), *app.glob("po/*/*.pot")]:
         text = po.read_text().replace(f"#: {APP.name}/", f"#: applications/{APP.name}/")
         po.write_text(text)
-    print(f"{daemon}\n{app}\nSee what has changed there, build it, sign off the commits.")
+    print(
+        f"{daemon}\n{collector}\n{app}\nSee what has changed there, build it, sign off the commits."
+    )
 
 
 def wrong(options: argparse.Namespace, about: Makefile) -> str | None:
@@ -93,6 +100,13 @@ def of_the_daemon(make: Makefile, source: dict[str, str]) -> str:
     text = text.replace("$(PEMI_URL)", make["PEMI_URL"])
     text = text.replace("$(TOPDIR)/feeds/packages/lang/rust", "../../lang/rust")
     return _license(text)
+
+
+def of_the_collector(make: Makefile) -> str:
+    text = re.sub(r"\A.*?^include \$\(TOPDIR\)", "include $(TOPDIR)", make.text, flags=re.S | re.M)
+    said = _lines(make, ["PKG_VERSION", "PKG_RELEASE", "PKG_MAINTAINER", "PKG_LICENSE"])
+    text = text.replace("include ../about.mk\n", said)
+    return _license(text.replace("$(PEMI_URL)", make["PEMI_URL"]))
 
 
 def of_the_app(make: Makefile) -> str:

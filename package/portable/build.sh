@@ -9,15 +9,18 @@ cd "$(dirname "$0")/../.."
 . package/portable/targets.sh
 select_target "${1:?ARCHITECTURE}"
 package/portable/libraries.sh "$1" >&2
+work=target/portable
 
 # There code is largest and flash smallest: a panic ends the daemon without a word, and procd
-# starts it again. With words it would be 41 KB more.
-[[ $1 != mips* ]] || rustflags+=" -Zunstable-options -Cpanic=immediate-abort"
+# starts it again. With words it would be 41 KB more. What only such words and tests print
+# of values ({:?}) is 23 KB.
+[[ $1 != mips* ]] || rustflags+=" -Zunstable-options -Cpanic=immediate-abort -Zfmt-debug=none"
+# An object comes before what libraries have.
+rustflags+=" -Clink-arg=$work/lib/$triple/libc.o"
 
 features=(--no-default-features)
 [ "${REPLAY:-}" != 1 ] || features=()
 
-work=target/portable
 # A relative path, and paths trimmed by the compiler: what is built must not depend
 # on the folder in which it is.
 RUSTFLAGS="$rustflags -Lnative=$work/lib/$triple" \

@@ -28,6 +28,8 @@ for arch in "$@"; do
   done
 done
 for kind in ipk apk; do
-  "$python" package/portable/pack.py "$kind" luci out/packages
+  for word in luci collector; do
+    "$python" package/portable/pack.py "$kind" "$word" out/packages
+  done
 done
 exec "$python" package/portable/feed.py out/packages "$keys" "$out" "$@"

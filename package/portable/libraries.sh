@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # libraries.sh ARCHITECTURE: makes libmnl.a and libnetfilter_queue.a in
-# target/portable/lib/TRIPLE, from the sources of Debian 12.
+# target/portable/lib/TRIPLE, from the sources of Debian 12, and libc.o from libc.c.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=package/portable/targets.sh
@@ -57,7 +57,7 @@ if [ ! -e "$src/done" ]; then
 fi
 
 stamp=$lib/done
-key=$(cat "$0" package/portable/targets.sh | sha256sum)
+key=$(cat "$0" package/portable/{targets.sh,libc.c} | sha256sum)
 [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && exit 0
 
 zig() { .venv/bin/python -m ziglang "$@"; }
@@ -77,6 +77,8 @@ compile() { # LIBRARY SOURCE...
 }
 
 mkdir -p "$lib"
+zig cc -target "$zig_target" -mcpu="$zig_cpu" -O2 -g0 -fPIC -fno-builtin -fomit-frame-pointer \
+  -ffunction-sections -Wall -Werror -c package/portable/libc.c -o "$lib/libc.o"
 compile libmnl.a "$src"/libmnl-1.0.4/src/{attr,callback,nlmsg,socket}.c
 # The rest of libnetfilter_queue is its old interface and helpers for packets.
 compile libnetfilter_queue.a "$src/libnetfilter_queue-1.0.5/src/nlmsg.c"

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packs the daemon and files/ into a package: pack.py {ipk,apk} ARCH BINARY OUT;
-or the LuCI app and its translations into theirs: pack.py {ipk,apk} luci OUT."""
+or what is the same for all into theirs: pack.py {ipk,apk} luci OUT, the LuCI app and its
+translations, or pack.py {ipk,apk} collector OUT, that for Prometheus."""
 
 import os
 import subprocess
@@ -9,8 +10,8 @@ import sys
 from pathlib import Path
 
 import apk
+import every
 import ipk
-import luci
 import meta
 import tree
 from meta import Meta
@@ -23,8 +24,8 @@ EVERY = {"ipk": "all", "apk": "noarch"}
 
 def main() -> None:
     match sys.argv[1:]:
-        case [kind, "luci", out]:
-            for about, files in luci.packages(ROOT / "luci-app-pemi"):
+        case [kind, word, out] if word in every.WORDS:
+            for about, files in every.packages(word):
                 path = pack(kind, EVERY[kind], about, files, Path(out))
                 print(f"{path}: {size(path)}")
         case [kind, arch, binary, out]:

@@ -34,8 +34,10 @@ class Page:
         theme: str = "light",
         width: int = 1280,
         screen: int | None = None,
+        config: dict | None = None,
     ):
-        self.site.router = Router(state)
+        """`config` is another /etc/config/pemi."""
+        self.site.router = Router(state, config)
         self.browser.resize(width, screen=screen)
         self.browser.dark(theme == "dark")
         url = f"{self.site.address}/cgi-bin/luci/{path}?theme={theme}"

@@ -40,7 +40,7 @@ class Refused(Exception):
 class Router:
     """In one state; `calls` has (time, object, method, arguments, size of the answer)."""
 
-    def __init__(self, state: str):
+    def __init__(self, state: str, config: dict | None = None):
         fixture = STATES[state].get("fixture", state)
         self.options = STATES[state]
         self.acl = Acl("read") if self.options.get("readonly") else Acl("read", "write")
@@ -54,7 +54,8 @@ class Router:
         self.service = {"start": 95, "stop": 10, "enabled": on, "running": on}
         defaults = {"type": "defaults", "flow_offloading": self.options.get("offloading", "0")}
         self.committed = {
-            "pemi": pemi_config(
+            "pemi": copy.deepcopy(config)
+            or pemi_config(
                 self.options.get("enabled", "1" if on or self.options.get("crashed") else "0")
             ),
             "firewall": {"cfg01e63d": defaults},
@@ -85,7 +86,25 @@ class Router:
             return self.clients(**arguments)
         if method == "benefit" and not self.options.get("old"):
             return self.options.get("benefit", {"networks": []})
+        if method == "trend" and not self.options.get("old"):
+            return self.trend(**arguments)
         raise Refused(NO_METHOD)
+
+    def trend(self, span: str = "day", limit: int = 168, skip: int = 0, **_) -> dict:
+        """Busy by day, and off for some hours of yesterday."""
+        seconds, most = {"day": (600, 144), "week": (3600, 168)}[span]
+        now = int(time.time())
+        newest = now - now % seconds
+        parts = []
+        for at in range(newest - (most - 1) * seconds, newest + seconds, seconds):
+            busy = max(0, 12 - abs(at // 3600 % 24 - 19)) * seconds // 60
+            if not 20 * 3600 < now - at < 23 * 3600:
+                losses = [busy * 3, busy * 3 - busy // 9, busy // 5]
+                parts.append([at, seconds, *losses, busy * 5_000_000, busy * 500_000])
+        parts = self.options.get("trend", parts)
+        end = max(0, len(parts) - skip)
+        shown = parts[max(0, end - limit) : end]
+        return {"now": now, "part_s": seconds, "total": len(parts), "parts": shown}
 
     def clients(self, limit: int = 20, skip: int = 0, **_) -> dict:
         found = self.options.get("clients", CLIENTS)
@@ -174,7 +193,7 @@ class Router:
         if not self.acl.allows(name, method, arguments):
             raise Refused(PERMISSION_DENIED if name in ("file", "rc") else DENIED)
         if (name, method) == ("rc", "list"):
-            return {"pemi": dict(self.service)}
+            return {} if self.options.get("hurried") else {"pemi": dict(self.service)}
         if (name, method) == ("file", "exec"):
             return self.init(*arguments["params"])
         if (name, method) == ("file", "stat"):
@@ -311,6 +330,19 @@ STATES = {
         "status": {"helping": False},
         "radio": {"helping": False},
         "enabled": "0",
+    },
+    # rpcd has ended the init script that it asked.
+    "hurried": {"fixture": "running", "hurried": True},
+    "new": {"fixture": "running", "trend": []},
+    "full": {
+        "fixture": "running",
+        "status": {"cache": {"bytes": 4_190_000, "limit": 4_194_304}}
+        | {"concealed": {"gaps": 9, "held": 1234, "late": 152, "now": 0}}
+        | {"resent": {"packets": 1234, "bytes": 1_500_000, "limited": 2231, "errors": 0}},
+    },
+    "slow": {
+        "fixture": "running",
+        "status": {"queues": [{"packets": 99_000, "missed": 1234}]},
     },
     "lookaway": {"fixture": "running", "clients": [], "radio": {"radio": "off"}},
     "bridged": {"fixture": "running", "status": {"mode": "bridged"}},

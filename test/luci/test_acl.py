@@ -58,7 +58,7 @@ def test_files_are_those_that_the_pages_name():
     (queues,) = re.findall(r"const QUEUES = '([^']+)'", SOURCES["api.js"])
     (script,) = re.findall(r"const SCRIPT = '([^']+)'", SOURCES["control.js"])
     lines = {(f"{script} {action}", "exec") for action in actions()}
-    assert len(lines) == 5
+    assert len(lines) == 4
     assert set(acl.Acl("write").scopes["file"]) == lines
     assert acl.Acl("read").scopes["file"] == [(queues, "list")]
 

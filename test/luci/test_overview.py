@@ -3,6 +3,7 @@
 
 import pytest
 from conftest import SIZES, THEMES
+from selenium.webdriver.support.ui import Select
 
 PATH = "admin/services/pemi/overview"
 # What each state is called by the page, and what it says in words.
@@ -16,7 +17,8 @@ SAYS = {
     "crashed": ("stopped", "libnetfilter-queue"),
     "noqueue": ("noqueue", "kmod-nft-queue"),
     "reset": ("running", "In the last 2 min it has repaired"),
-    "sidekick": ("running", "sidekick sessions"),
+    "sidekick": ("running", "losses that it noticed"),
+    "full": ("running", "losses that it noticed"),
     "denied": ("denied", "permission"),
     "busy": ("timeout", "does not answer in time"),
     "older": ("running", "older than this page"),
@@ -24,13 +26,14 @@ SAYS = {
     "ancient": ("old", "older than this page"),
 }
 POINTS = """
-return [...document.querySelectorAll('#view svg')].filter(svg => svg.getAttribute('role') == 'img')
-  .map(svg => [...svg.querySelectorAll('path, polyline')].map(line =>
-    (line.getAttribute('d') ?? line.getAttribute('points') ?? '').split(/[\\sML]+(?=\\d)/).length));
+return [...document.querySelectorAll('#view .pemi-chart')]
+  .filter(one => one.style.display != 'none')
+  .map(one => [...one.querySelectorAll('svg[role=img] path')].map(line =>
+    (line.getAttribute('d') ?? '').split(/[\\sML]+(?=\\d)/).length));
 """
 HEALTH = """
 return [...document.querySelectorAll('#view table:not([id]) .tr')]
-  .map(row => [...row.children].map(cell => cell.innerText));
+  .map(row => [...row.children].map(cell => cell.textContent));
 """
 COLUMN = """
 return [...document.querySelectorAll('#pemi-flows .tr:not(.table-titles)')]
@@ -65,8 +68,9 @@ def test_charts_have_points_and_a_description(page):
     browser = page.open(PATH)
     browser.until(lambda: min(max(chart) for chart in browser.run(POINTS)) > 100, "no charts")
     labels = browser.run(
-        "return [...document.querySelectorAll('svg[role=img]')]"
-        ".map(svg => svg.querySelector('desc').textContent)"
+        "return [...document.querySelectorAll('.pemi-chart')]"
+        ".filter(one => one.style.display != 'none')"
+        ".map(one => one.querySelector('desc').textContent)"
     )
     assert len(labels) >= 4
     assert all(any(letter.isdigit() for letter in label) for label in labels)
@@ -78,7 +82,8 @@ def test_charts_have_points_and_a_description(page):
 )
 def test_a_chart_without_values_says_why(page, state, words):
     browser = page.open(PATH, state)
-    browser.says(words, ".pemi-chart:last-of-type")
+    browser.click(".pemi-details summary")
+    browser.says(words, ".pemi-details .pemi-chart:last-of-type")
 
 
 def test_charts_move_on(page):
@@ -175,7 +180,7 @@ def test_the_sentence_names_the_time_that_its_figures_are_of(page):
     """The counters begin anew with ubus's reset, the daemon's uptime does not."""
     browser = page.open(PATH, "reset")
     assert browser.text(".pemi-sentence").startswith("In the last 2 min it has repaired ")
-    browser.says("1 d 1 h")
+    assert "1 d 1 h" in dict(browser.run(HEALTH))["Version, running for"]
     # One that does not tell it.
     browser = page.open(PATH, "older")
     assert browser.text(".pemi-sentence").startswith("So far it has repaired ")
@@ -195,17 +200,17 @@ def test_clients(page):
     assert rows[0] == [
         "10.0.0.101 02:00:00:00:01:00",
         "2.4 GHz wlan0",
-        "-50 dBm",
+        "51 lost in the last minute; none of its connections is helped",
         "25.5 ‰",
+        "watched",
+        "-50 dBm",
         "0.0 %",
         "-",
-        "watched",
         "0 / 0 / 0",
-        "51 lost in the last minute; none of its connections is helped",
     ]
-    assert rows[1][0] == "tablet 10.0.0.20 02:00:00:00:01:14"
-    assert rows[2][5] == "7, dropped: 1,234"
-    words = {row[0].split()[0]: row[8] for row in rows}
+    assert rows[1][0] == "tablet 10.0.0.20"
+    assert rows[2][7] == "7, dropped: 1,234"
+    words = {row[0].split()[0]: row[2] for row in rows}
     assert words["tablet"] == "helping: 51 lost in the last minute, 53 repaired"
     assert words["10.0.0.10"] == "helping: at most 51 lost in the last minute, 0 repaired"
     assert words["laptop"] == "no help needed for 3 h 1 min: 0 of 1,234,567 packets lost"
@@ -213,7 +218,7 @@ def test_clients(page):
     assert words["10.0.0.2"].startswith("this access point counts attempts")
     assert words["10.0.0.3"] == "left 12 min ago"
     assert words["10.0.0.77"] == "on no radio of this router: its losses are inferred"
-    gates = {row[0].split()[0]: row[6] for row in rows}
+    gates = {row[0].split()[0]: row[4] for row in rows}
     assert (gates["tablet"], gates["laptop"], gates["10.0.0.77"]) == ("helped", "pass by", "helped")
     # One bar, of the last five minutes.
     bars = "return document.querySelector('.pemi-curve path').getAttribute('d')"
@@ -246,7 +251,7 @@ def test_clients_are_not_mentioned_where_nobody_looks(page, state):
     """Also by a daemon that knows nothing of them."""
     browser = page.open(PATH, state)
     assert "Mode" in dict(browser.run(HEALTH))
-    assert "Wi-Fi of each client" not in browser.text()
+    assert not browser.one("#pemi-clients").is_displayed()
 
 
 def test_what_help_is_worth(page):
@@ -256,7 +261,9 @@ def test_what_help_is_worth(page):
     assert browser.one(".pemi-benefit").text == words, "one network needs no name"
     browser.picture("overview-helps-1280-light")
     browser = page.open(PATH, "stands", width=360)
-    browser.says("br-guest: Help is off: with it, downloads were 0.61 times as fast", ".pemi-benefit")
+    browser.says(
+        "br-guest: Help is off: with it, downloads were 0.61 times as fast", ".pemi-benefit"
+    )
     browser.says("It is tried again in 23 hours.", ".pemi-benefit")
     browser.says("Too few large downloads", ".pemi-benefit")
     browser.picture("overview-stands-360-light")
@@ -274,11 +281,9 @@ def test_wifi_is_looked_at_though_nobody_is_helped(page):
     browser = page.open(PATH, "meter")
     browser.one("[data-pemi-state='meter']")
     browser.until(lambda: len(browser.run(CLIENTS)) == 8, "not all clients have come")
-    assert "help is switched off" in browser.run(CLIENTS)[0][8]
-    assert "Last two minutes" not in browser.text()
-    assert [one.get_attribute("data-pemi-action") for one in browser.all("[data-pemi-action]")] == [
-        "on"
-    ]
+    assert "help is switched off" in browser.run(CLIENTS)[0][2]
+    assert "Losses on the Wi-Fi" not in browser.text()
+    assert offered(browser) == ["on"]
     assert browser.problems() == []
 
 
@@ -289,20 +294,29 @@ def test_a_kernel_without_queues(page):
     # The package was installed: the page notices by itself, and start is offered.
     page.router.options = {**page.router.options, "noqueue": False}
     browser.one("[data-pemi-state='stopped']")
-    browser.click("[data-pemi-action='start']")
+    assert browser.one("[data-pemi-action='restart']").text == "Start"
+    browser.click("[data-pemi-action='restart']")
     browser.one("[data-pemi-state='idle']")
     assert browser.problems() == []
 
 
 @pytest.mark.parametrize("screen", [360, 1920])
 def test_a_narrow_window(page, screen):
-    """On a telephone and on a desk: rows become blocks whose cells have names; sorting stays."""
+    """On a telephone and on a desk: rows become blocks whose cells have names, and no titles stand
+    above; what sorts is a choice."""
     browser = page.open(PATH, "many", width=360, screen=screen)
     assert browser.run("return screen.width") == screen
-    browser.click("#pemi-flows .table-titles .th:nth-child(2) a")
-    assert "ascending" in browser.attribute("#pemi-flows .th:nth-child(2)", "aria-sort")
-    label = "return getComputedStyle(document.querySelector('#pemi-flows .td'), '::before').content"
-    assert browser.run(label) == '"Client"'
+    assert not any(title.is_displayed() for title in browser.all("#view .table-titles"))
+    choice = Select(browser.one("#view .pemi-narrow select"))
+    assert choice.first_selected_option.text == "Download rate"
+    choice.select_by_value("server")
+    assert browser.run(COLUMN, 1) == sorted(browser.run(COLUMN, 1))
+    choice.select_by_value("age")
+    label = (
+        "const cell = document.querySelector(`#pemi-flows .td:nth-child(${arguments[0]})`);"
+        "return getComputedStyle(cell, '::before').content"
+    )
+    assert [browser.run(label, at) for at in (1, 2)] == ["none", '"Server"']
     hidden = (
         "const frame = document.querySelector('#pemi-flows').parentNode;"
         "return frame.scrollWidth - frame.clientWidth"
@@ -318,15 +332,128 @@ def test_buttons(page):
     browser.one("[data-pemi-state='idle']")
     assert [call[3]["params"] for call in page.called("file", "exec")] == [["enable"], ["start"]]
     assert page.router.committed["pemi"]["main"]["enabled"] == "1"
-    for action in ("stop", "start", "restart", "noboot", "boot"):
-        browser.click(f"[data-pemi-action='{action}']:not([disabled])")
-        sent = {"noboot": "disable", "boot": "enable"}.get(action, action)
-        browser.until(
-            lambda sent=sent: page.called("file", "exec")[-1][3]["params"] == [sent], f"no {sent}"
-        )
+    assert offered(browser) == ["restart", "off"]
+    browser.click("[data-pemi-action='restart']:not([disabled])")
+    restarted = [["enable"], ["start"], ["restart"]]
+    browser.until(
+        lambda: [call[3]["params"] for call in page.called("file", "exec")] == restarted, "not done"
+    )
     browser.click("[data-pemi-action='off']:not([disabled])")
     browser.one("[data-pemi-state='off']")
     assert page.router.committed["pemi"]["main"]["enabled"] == "0"
+    assert browser.problems() == []
+
+
+def offered(browser) -> list[str]:
+    return browser.run(
+        "return [...document.querySelectorAll('[data-pemi-action]')]"
+        ".map(one => one.dataset.pemiAction)"
+    )
+
+
+def test_one_switch(page):
+    """On is at every boot; where somebody has disabled that, switching on is offered."""
+    browser = page.open(PATH, "running")
+    page.router.service["enabled"] = False
+    browser.driver.refresh()
+    browser.says("after the next boot it is off")
+    browser.picture("overview-noboot-1280-light")
+    assert offered(browser) == ["on", "restart", "off"]
+    browser.click("[data-pemi-action='on']:not([disabled])")
+    browser.until(lambda: offered(browser) == ["restart", "off"], "not switched on")
+    assert page.router.service["enabled"]
+    assert browser.problems() == []
+
+
+def test_buttons_although_nothing_is_said_of_the_service(page):
+    browser = page.open(PATH, "hurried")
+    browser.one("[data-pemi-state='running']")
+    assert offered(browser) == ["restart", "off"]
+    assert "boot" not in browser.text()
+
+
+def colour(browser, kind: str) -> str:
+    badge = f"[data-pemi-state='{kind}'] .label"
+    return browser.run(
+        "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor", badge
+    )
+
+
+def test_off_and_on_are_of_different_colours(page):
+    shown = {kind: colour(page.open(PATH, kind), kind) for kind in ("off", "meter", "running")}
+    assert shown["off"] == shown["meter"] != shown["running"]
+    assert page.browser.attribute("[data-pemi-state='running'] .label", "class") == "label success"
+
+
+ORDER = """
+return [...document.querySelectorAll(
+  '.pemi-benefit, .pemi-sentence, .pemi-chart, #pemi-clients, #pemi-flows, .pemi-details')]
+  .filter(node => node.style.display != 'none')
+  .map(node => node.id || node.className.split(' ').pop());
+"""
+
+
+def test_what_it_does_comes_first_and_details_are_folded_away(page):
+    browser = page.open(PATH, "helps")
+    assert browser.run(ORDER)[:6] == [
+        *("pemi-benefit", "pemi-sentence", "pemi-chart", "pemi-clients", "pemi-flows"),
+        "pemi-details",
+    ]
+    assert not browser.run("return document.querySelector('.pemi-details').open")
+    assert browser.all(".pemi-details table")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", SIZES)
+def test_what_is_as_it_should_be_is_no_alarm(page, width, theme):
+    browser = page.open(PATH, "full", theme, width)
+    browser.click(".pemi-details summary")
+    rows = dict(browser.run(HEALTH))
+    assert rows["Memory for copies"].endswith(": full, as it should be; the oldest make room")
+    assert rows["Does the router keep up?"] == "Yes"
+    assert "the limit of copies kept back 2,231 more" in rows["Packets sent again"]
+    held = rows["Replies that waited until a loss was repaired"]
+    assert held == "1,234; 152 of them as long as they may"
+    assert browser.all(".cbi-progressbar, .alert-message") == []
+    browser.picture(f"overview-details-{width}-{theme}")
+    assert browser.wider() == [] and browser.problems() == []
+
+
+def test_a_router_that_does_not_keep_up(page):
+    browser = page.open(PATH, "slow")
+    said = dict(browser.run(HEALTH))["Does the router keep up?"]
+    assert said == "No: 1,234 packets passed unhelped, 0 were lost"
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("width", SIZES)
+@pytest.mark.parametrize(("span", "parts"), [("day", 144), ("week", 168)])
+def test_days(page, span, parts, width, theme):
+    """A few parts at a time, and all in the end; then nothing for a minute."""
+    browser = page.open(PATH, "running", theme, width)
+    browser.click(f"[data-pemi-span='{span}']")
+    browser.until(lambda: len(page.called("pemi", "trend")) >= 3, "not all was asked")
+    browser.until(lambda: max(browser.run(POINTS)[0]) > parts * 0.7, "not all is drawn")
+    asked = page.called("pemi", "trend")
+    assert [call[3]["skip"] for call in asked] == [0, 56, 112]
+    assert {call[3]["span"] for call in asked} == {span}
+    assert max(call[4] for call in asked) <= 4096
+    assert browser.attribute(f"[data-pemi-span='{span}']", "aria-pressed") == "true"
+    browser.click(".pemi-details summary")
+    browser.picture(f"overview-{span}-{width}-{theme}")
+    for trace in ("undefined", "NaN", "Infinity"):
+        assert trace not in browser.text()
+    assert browser.wider() == [] and browser.problems() == []
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [("older", "Not told by this version"), ("new", "Collecting data")],
+)
+def test_days_of_which_nothing_is_known(page, state, words):
+    browser = page.open(PATH, state)
+    browser.click("[data-pemi-span='week']")
+    browser.says(words)
     assert browser.problems() == []
 
 

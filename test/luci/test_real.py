@@ -16,6 +16,7 @@ from lab import Lab, Space
 from po import LANGUAGES, catalog
 from selenium.webdriver import ActionChains
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
 from test_overview import COLUMN, POINTS
 
 pytestmark = pytest.mark.skipif("RIG" not in os.environ, reason="no real LuCI: RIG is not set")
@@ -127,7 +128,7 @@ def test_switch_on(luci):
 
 
 def test_settings_look(luci):
-    for tab in ("basic", "advanced"):
+    for tab in ("basic", "advanced", "sidekick"):
         for width in SIZES:
             for theme in THEMES:
                 browser = luci.open(SETTINGS, f"li[data-tab='{tab}'] a", "root", theme, width)
@@ -147,7 +148,7 @@ def test_traffic_within_3_s(luci, lab):
     browser = luci.open(OVERVIEW, "[data-pemi-state]")
     lab.download(600_000_000)
     peak = (
-        "const d = document.querySelectorAll('svg[role=img]')[1].querySelector('path')"
+        "const d = document.querySelector('.pemi-details svg[role=img] path')"
         ".getAttribute('d') ?? ''; const y = [...d.matchAll(/[ML]\\S+ (\\S+)/g)].map(m => +m[1]);"
         "return y.length ? Math.max(...y) - Math.min(...y) : 0"
     )
@@ -163,6 +164,23 @@ def test_traffic_within_3_s(luci, lab):
     assert took < 3
     browser.one("[data-pemi-state='running']")
     assert browser.problems() == []
+
+
+def test_saving_changes_what_was_changed(luci):
+    """LuCI's own forms take out of the file what is the default."""
+    before = on_router("cat", "/etc/config/pemi")
+    browser = luci.open(SETTINGS, "[data-field='cbid.pemi.main.resend_percent'] input")
+    browser.click(".cbi-page-actions .cbi-button-save")
+    browser.run_for(2, lambda: None)
+    assert on_router("uci", "changes", "pemi") == ""
+    browser.click("li[data-tab='advanced'] a")
+    box = browser.one("[data-field='cbid.pemi.main.resend_percent'] input")
+    box.clear()
+    box.send_keys("11", Keys.TAB)
+    browser.click(APPLY)
+    changed = before.replace("resend_percent '10'", "resend_percent '11'")
+    browser.until(lambda: on_router("cat", "/etc/config/pemi") == changed, "another file")
+    browser.until(lambda: not browser.all("body.modal-overlay-active"), "still applying")
 
 
 def test_save_without_losing_flows(luci, lab):
@@ -208,10 +226,9 @@ def test_running(luci, lab):
 
 def test_narrow_window_on_a_desk(luci, lab):
     browser = luci.open(OVERVIEW, "#pemi-flows .td", width=360, screen=1920)
-    label = "return getComputedStyle(document.querySelector('#pemi-flows .td'), '::before').content"
-    assert browser.run(label) == '"Client"'
-    browser.click("#pemi-flows .table-titles .th:nth-child(2) a")
-    browser.one("#pemi-flows .th[aria-sort=ascending]")
+    assert not any(title.is_displayed() for title in browser.all("#view .table-titles"))
+    Select(browser.one("#view .pemi-narrow select")).select_by_value("server")
+    browser.one("#pemi-flows .th:nth-child(2)[aria-sort=ascending]")
     browser.picture("real-overview-narrow-1920-light")
 
 
@@ -313,19 +330,13 @@ def test_stranger(luci):
 
 def test_buttons(luci):
     """What is stopped is said to be so, and nothing of the kernel, which has queues."""
-    browser = luci.open(OVERVIEW, "[data-pemi-action='stop']")
-    for press, then in (
-        ("stop", "start"),
-        ("start", "stop"),
-        ("restart", "stop"),
-        ("off", "on"),
-        ("on", "stop"),
-    ):
+    browser = luci.open(OVERVIEW, "[data-pemi-action='restart']")
+    on_router("service", "pemi", "stop")
+    browser.one("[data-pemi-state='stopped']")
+    browser.picture("real-overview-stopped-1280-light")
+    for press, then in (("restart", "off"), ("off", "on"), ("on", "off")):
         browser.click(f"[data-pemi-action='{press}']:not([disabled])")
         browser.one(f"[data-pemi-action='{then}']:not([disabled])")
-        if press == "stop":
-            browser.one("[data-pemi-state='stopped']")
-            browser.picture("real-overview-stopped-1280-light")
     browser.one("[data-pemi-state='idle'], [data-pemi-state='running']")
     assert service() == {"start": 95, "stop": 10, "enabled": True, "running": True}
     assert browser.problems() == []

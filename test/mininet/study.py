@@ -31,6 +31,8 @@ def main() -> int:
             print(f"{one.name:20} {len(one.points):4} runs  {one.title}")
         return 0
     more = ", and the same command goes on with the runs that are missing"
+    if options.part:
+        return program.exit_code("study.py", lambda: _parts(plans, options.out, options.part), more)
     return program.exit_code("study.py", lambda: _study(plans, options.out), more)
 
 
@@ -41,12 +43,29 @@ def _study(plans: list[plan.Plan], out: Path) -> int:
     return 0 if all(sound) else 1
 
 
+def _parts(plans: list[plan.Plan], out: Path, part: tuple[int, int]) -> int:
+    """The runs alone, for whoever puts them together: reports are of all parts."""
+    parts = [plan.part(one, *part) for one in plans]
+    for one in parts:
+        carry.check(one)
+    failed = [failure for one in parts for failure in _runs(one, out)[1]]
+    for failure in failed:
+        print(f"FAILED: {failure.message}", file=sys.stderr)
+    return 1 if failed else 0
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="study.py", description=__doc__)
     parser.add_argument("name", nargs="*", help="experiments; none: all of them")
     parser.add_argument("--size", choices=plan.SIZES, default="full", help="how many runs")
     parser.add_argument(
         "--seeds", type=int, metavar="N", help="repeats of each run, instead of the size's own"
+    )
+    parser.add_argument(
+        "--part",
+        type=_part,
+        metavar="K/N",
+        help="only the K-th of N parts of the runs, without a report; then once more without this",
     )
     parser.add_argument("--list", action="store_true", help="say what there is and end")
     parser.add_argument(
@@ -55,10 +74,20 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _part(text: str) -> tuple[int, int]:
+    number, of = (int(word) for word in text.split("/"))
+    if not 1 <= number <= of:
+        raise ValueError
+    return number, of
+
+
+def _runs(one: plan.Plan, out: Path) -> tuple[list, list[carry.Failure]]:
+    store = Store(out / one.name / "runs")
+    return carry.carry_out(one, store, lambda line: print(line, file=sys.stderr))
+
+
 def _experiment(one: plan.Plan, out: Path) -> bool:
-    records, failures = carry.carry_out(
-        one, Store(out / one.name / "runs"), lambda line: print(line, file=sys.stderr)
-    )
+    records, failures = _runs(one, out)
     folder = out / one.name / one.size
     about = program.made()
     result.write_json(folder / "result.json", report.document(one, records, failures, about))

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 import apk
 import apk_index
+import every
 import ipk
-import luci
 import meta
 import opkg_index
 import sign
@@ -33,7 +33,7 @@ def make_keys(folder: Path) -> subprocess.CompletedProcess:
 def pack(version: str = ABOUT.version) -> list[tuple[meta.Meta, str, list[File]]]:
     """Our packages as if of that version."""
     found = [(ABOUT, ARCH, [DAEMON, *below(ROOT / "files")])]
-    found += [(about, "all", files) for about, files in luci.packages(ROOT / "luci-app-pemi")]
+    found += [(about, "all", files) for about, files in every.all_packages()]
     return [
         (dataclasses.replace(about, version=version), arch, files) for about, arch, files in found
     ]
@@ -42,6 +42,7 @@ def pack(version: str = ABOUT.version) -> list[tuple[meta.Meta, str, list[File]]
 def pack_base() -> list[tuple[meta.Meta, str, list[File]]]:
     """What ours depend on, empty."""
     names = ["libc", "kmod-nft-queue", "kmod-nft-bridge", "nftables", "luci-base"]
+    names += ["prometheus-node-exporter-lua", "libubus-lua"]
     return [
         (dataclasses.replace(ABOUT, name=name, depends=[], user="", conffiles=()), "all", [])
         for name in names

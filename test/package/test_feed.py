@@ -9,12 +9,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import collector
 import luci
 import meta
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE, APP = ROOT / "package/pemi", ROOT / "luci-app-pemi"
+COLLECTOR = ROOT / "package/prometheus-node-exporter-lua-pemi"
 UPSTREAM = ROOT / "package/upstream.py"
 ABOUT = meta.read(PACKAGE / "Makefile")
 TREE = os.environ.get("OPENWRT_TREE")
@@ -85,6 +87,24 @@ def test_portable_packages_of_the_app_are_those_of_luci_mk():
         for field in ("version", "section", "license", "maintainer", "url"):
             known = found.get("URL" if field == "url" else field.capitalize(), "")
             assert known == getattr(about, field), (name, field)
+
+
+@pytest.mark.parametrize("where", ["here", "upstream"])
+def test_the_collector_is_understood(where, upstream):
+    name = COLLECTOR.name
+    (dumped,) = dump_of(COLLECTOR if where == "here" else upstream / "packages/utils" / name)
+    ((about, _),) = collector.packages(COLLECTOR)
+    assert (dumped["Package"], dumped["Version"]) == (name, ABOUT.version)
+    assert {word.lstrip("+") for word in dumped["Depends"].split()} == set(about.depends)
+
+
+def test_the_collector_goes_upstream(upstream):
+    folder = upstream / "packages/utils" / COLLECTOR.name
+    text = (folder / "Makefile").read_text()
+    assert "about.mk" not in text and "PEMI_" not in text and f"URL:={ABOUT.url}" in text
+    assert f"PKG_VERSION:={ABOUT.version.split('-')[0]}\n" in text
+    for path in (COLLECTOR / "files").rglob("*.lua"):
+        assert (folder / path.relative_to(COLLECTOR)).read_bytes() == path.read_bytes()
 
 
 def test_both_packages_are_of_the_same_people_version_and_licence():

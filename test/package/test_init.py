@@ -59,7 +59,9 @@ def test_the_comparison_has_a_folder_of_its_own(router):
     assert (router.root / "etc/pemi").stat().st_uid == 5443
 
 
-@pytest.mark.parametrize("path", ["/etc/benefit", "/etc/x/../pemi/benefit", "/a b/pemi/x", "pemi/x"])
+@pytest.mark.parametrize(
+    "path", ["/etc/benefit", "/etc/x/../pemi/benefit", "/a b/pemi/x", "pemi/x"]
+)
 def test_no_other_folder_is_given_away(router, path):
     (router.root / "etc/pemi").mkdir()
     before = [(router.root / name).stat().st_uid for name in ("etc", "etc/pemi")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packages of the LuCI app and of its translations."""
+"""The packages for every processor: of the LuCI app, of its translations, of the collector."""
 
 import base64
 import struct
@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import apk
+import every
 import feeds
 import ipk
 import lmo
@@ -15,7 +16,7 @@ import packages
 import pytest
 
 APP = Path(__file__).resolve().parents[2] / "luci-app-pemi"
-FOUND = {about.name: (about, files) for about, files in luci.packages(APP)}
+FOUND = {about.name: (about, files) for about, files in every.all_packages()}
 
 PO = r"""msgid ""
 msgstr ""
@@ -104,6 +105,13 @@ def test_the_app_has_its_pages_menu_and_rights():
         *(feeds.ABOUT.version, feeds.ABOUT.maintainer),
         feeds.ABOUT.url,
     )
+
+
+def test_the_collector_is_where_the_exporter_looks():
+    about, files = FOUND["prometheus-node-exporter-lua-pemi"]
+    assert [str(file.path) for file in files] == ["usr/lib/lua/prometheus-collectors/pemi.lua"]
+    assert about.depends == ["libc", "prometheus-node-exporter-lua", "libubus-lua", "pemi"]
+    assert (about.section, about.maintainer) == ("utils", feeds.ABOUT.maintainer)
 
 
 @pytest.mark.parametrize("name", FOUND)

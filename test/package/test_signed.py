@@ -17,7 +17,10 @@ import packages
 import pytest
 
 ARCHES = ("x86_64", "mipsel_24kc")
-NAMES = {"pemi", "luci-app-pemi", "luci-i18n-pemi-de", "luci-i18n-pemi-zh-cn"}
+NAMES = {
+    *("pemi", "luci-app-pemi", "luci-i18n-pemi-de", "luci-i18n-pemi-zh-cn"),
+    "prometheus-node-exporter-lua-pemi",
+}
 
 
 @pytest.fixture(scope="module")

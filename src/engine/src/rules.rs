@@ -83,12 +83,20 @@ pub enum Rule {
     /// Where sizes vary for other reasons a second reply has to show a gap as well
     /// ([`crate::infer::sizes`]).
     Repeat,
+    /// After lost acknowledgements a gap may be before each of them ([`crate::repair::unheard`]).
+    Behind,
+    /// Further attempts are for all that can be missing, and for a gap that opened when the other
+    /// closed ([`crate::repair::unheard`]).
+    Again,
+    /// A reply that tells of an attempt and shows no change ends the wait for it
+    /// ([`crate::repair::gaps`]).
+    Haste,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 34] = [
+    pub const ALL: [(Rule, &'static str); 37] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -123,6 +131,9 @@ impl Rule {
         (Rule::Count, "count"),
         (Rule::Shorter, "shorter"),
         (Rule::Repeat, "repeat"),
+        (Rule::Behind, "behind"),
+        (Rule::Again, "again"),
+        (Rule::Haste, "haste"),
     ];
 }
 

@@ -169,14 +169,15 @@ fn take(config: &mut Config, section: &str, values: &Map<String, Value>) -> Vec<
 fn unknown(section: &str, values: &Map<String, Value>) -> Vec<String> {
     let options = TABLE.iter().filter(|option| option.section == section);
     let mut known: Vec<&str> = options.map(|option| option.name).collect();
-    let mut before = format!("{section}.");
     if section == MAIN {
         known.extend(&SECTIONS[1..]);
-        before.clear();
     }
     let unknown = values.keys().filter(|key| !known.contains(&key.as_str()));
     unknown
-        .map(|key| format!("option '{before}{key}' is not known; known: {}", known.join(", ")))
+        .map(|key| {
+            let known = known.join(", ");
+            format!("section '{section}', option '{key}' is not known; known: {known}")
+        })
         .collect()
 }
 

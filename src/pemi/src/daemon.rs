@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `pemi run`: what the main thread does, and what it answers to whoever asks.
 
-pub(crate) mod benefit;
+pub mod benefit;
 pub(crate) mod clients;
 pub mod control;
 pub(crate) mod gates;
 pub(crate) mod helped;
 pub mod history;
+pub(crate) mod kept;
 pub(crate) mod names;
+mod object;
 pub(crate) mod open;
 pub mod request;
 pub mod run;
@@ -15,4 +17,6 @@ pub(crate) mod serve;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod teller;
+pub(crate) mod trend;
 pub mod ubus;
+pub(crate) mod words;

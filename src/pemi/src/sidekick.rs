@@ -207,7 +207,7 @@ fn start(settings: Settings) -> Result<Running, Error> {
         worker.run()
     };
     let thread = thread::start("pemi-sidekick", STACK, Box::new(work)).map_err(Error::Thread)?;
-    log::info!("sidekick answers port={}", settings.port);
+    log::info!("sidekick answers at UDP port {}", settings.port);
     Ok(Running { settings, shared, thread })
 }
 

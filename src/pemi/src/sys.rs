@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The kernel's interfaces, thinly, and the checksum of its packets.
 
+pub(crate) mod channel;
 pub mod checksum;
+pub(crate) mod child;
 pub mod clock;
 pub(crate) mod entropy;
 pub(crate) mod error_queue;

@@ -55,9 +55,16 @@ fn the_table_comes_back_and_goes_with_the_daemon() {
     let Some(net) = Net::new() else { return };
     // What a killed daemon of the other mode has left behind.
     nft(&net, "add table bridge pemi").unwrap();
-    let mut daemon = start(&net, NOBODY);
-    assert!(table(&net).contains("notrack"));
+    let mut daemon = start(&net, &NOBODY.replace('{', r#"{"release_s": 0, "#));
+    assert!(table(&net).contains("notrack") && !table(&net).contains("clean6"));
     assert_eq!(tables(&net), ["table inet pemi"]);
+    fs::write(net.file("pemi.json"), NOBODY).unwrap();
+    daemon.signal(libc::SIGHUP);
+    let start = Instant::now();
+    while !table(&net).contains("set clean6") {
+        assert!(start.elapsed() < PATIENCE, "{}", table(&net));
+        thread::sleep(Duration::from_millis(20));
+    }
     let status = daemon.until(|_| true);
     assert_eq!(status["errors"], json!(["network lan has no device now"]));
 
@@ -69,15 +76,6 @@ fn the_table_comes_back_and_goes_with_the_daemon() {
     // The tables of others are no business of ours.
     nft(&net, "add table inet fw4").unwrap();
     nft(&net, "delete table inet fw4").unwrap();
-
-    let marks = NOBODY.replace('{', r#"{"helped_mark": 256, "#);
-    fs::write(net.file("pemi.json"), marks).unwrap();
-    daemon.signal(libc::SIGHUP);
-    let start = Instant::now();
-    while !table(&net).contains("0xfffffeff") {
-        assert!(start.elapsed() < PATIENCE, "{}", table(&net));
-        thread::sleep(Duration::from_millis(20));
-    }
 
     daemon.signal(libc::SIGTERM);
     let (status, log) = daemon.end();

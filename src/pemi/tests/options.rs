@@ -12,18 +12,9 @@ use std::path::Path;
 use pemi::command::options;
 use serde_json::Value;
 
-/// Options that LuCI does not offer. The init script sets the first four; the others are for
+/// Options that LuCI does not offer. The init script sets the first four; the other is for
 /// those who edit the file.
-const NOT_IN_LUCI: [&str; 8] = [
-    "absent",
-    "devices",
-    "firewall",
-    "ubus",
-    "control",
-    "benefit",
-    "resend_total_percent",
-    "run_as_root",
-];
+const NOT_IN_LUCI: [&str; 5] = ["absent", "devices", "firewall", "ubus", "control"];
 /// The one option whose shipped value is no default of the daemon's: the init script takes
 /// this network if neither a network nor a device is configured.
 const NETWORK: (&str, &str) = ("main.network", "lan");

@@ -406,7 +406,7 @@ fn sessions_end_in_good_order() {
     let (status, log) = daemon.end();
     assert!(status.success(), "{log}");
     assert!(!log.contains("starting anew"), "{log}");
-    assert!(log.contains("sidekick answers port=5104"), "{log}");
+    assert!(log.contains("sidekick answers at UDP port 5104"), "{log}");
 }
 
 /// The kernel merges what it receives (`rx-gro-list`, on by default on OpenWrt), and here

@@ -19,8 +19,11 @@ const Option = baseclass.extend({
 	cbid(id) {
 		return 'cbid.%s.%s.%s'.format(this.map.config, id, this.option);
 	},
-	cfgvalue(id) {
+	load(id) {
 		return uci.get(this.map.config, id, this.option);
+	},
+	cfgvalue(id) {
+		return this.load(id);
 	},
 	formvalue(id) {
 		return this.fields[id]?.value() ?? null;
@@ -102,6 +105,19 @@ const DummyValue = Option.extend({
 		return { node: E('span', {}, [ value ?? this.default ?? '' ]), value: () => null, check: () => true };
 	},
 	parse() {}
+});
+
+const SectionValue = DummyValue.extend({
+	__init__(map, section, name, Kind, ...rest) {
+		this.super('__init__', [ map, section, name ]);
+		this.subsection = new Kind(map, ...rest);
+	},
+	createField() {
+		return { node: this.subsection.render(), value: () => null, check: () => true };
+	},
+	parse() {
+		this.subsection.parse();
+	}
 });
 
 const Button = DummyValue.extend({
@@ -236,4 +252,4 @@ const Map = baseclass.extend({
 });
 
 return baseclass.extend({ Map, NamedSection, TypedSection, Section, Value: Option, Flag, ListValue, DynamicList,
-	DummyValue, Button, AbstractValue: Option });
+	DummyValue, SectionValue, Button, AbstractValue: Option });

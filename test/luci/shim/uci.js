@@ -54,9 +54,10 @@ return baseclass.extend({
 	set(config, section, option, value) {
 		if (!loaded[config]?.[section])
 			return;
+		/* A value that it has already is written, as LuCI does; one that it has not cannot go. */
 		const changed = ((pending[config] ??= {})[section] ??= {});
 		changed[option] = value == null || value === '' ? null : value;
-		if (JSON.stringify(changed[option] ?? null) == JSON.stringify(loaded[config][section][option] ?? null))
+		if (changed[option] == null && loaded[config][section][option] == null)
 			delete changed[option];
 	},
 	unset(config, section, option) {

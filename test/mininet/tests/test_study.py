@@ -439,3 +439,24 @@ def ready(monkeypatch, run):
     """Runs without root and programs."""
     monkeypatch.setattr(Setup, "needed", lambda *_: [])
     monkeypatch.setattr(experiment, "run", run)
+
+
+@pytest.mark.parametrize("of", [1, 3, 50])
+def test_parts_have_every_run_once(folder, of):
+    whole = plan.read(folder, "one", "full")
+    parts = [plan.part(whole, number, of) for number in range(1, of + 1)]
+    setups = [{point.setup for point in one.points} for one in parts]
+    assert set().union(*setups) == {point.setup for point in whole.points}
+    assert sum(map(len, setups)) == len({point.setup for point in whole.points})
+    assert max(map(len, setups)) - min(map(len, setups)) <= 1
+
+
+def test_what_parts_have_run_is_not_run_again(folder, monkeypatch):
+    whole = plan.read(folder, "one", "quick")
+    ready(monkeypatch, lambda setup, **_: run_of(setup))
+    for number in (1, 2):
+        store = Store(folder / "runs")
+        carry.carry_out(plan.part(whole, number, 2), store, lambda _: None)
+    monkeypatch.setattr(experiment, "run", None)
+    records, failures = carry.carry_out(whole, Store(folder / "runs"), lambda _: None)
+    assert len(records) == len(whole.points) and not failures

@@ -89,6 +89,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Put together the cells that several machines have run, as one sweep would print them.
+    Merge {
+        /// What `sim matrix --json` printed, in the order of the cells.
+        #[arg(required = true)]
+        cells: Vec<PathBuf>,
+        /// Print the cells as JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Why the sender learned of losses although it was helped.
     Why {
         /// A TOML file; see scenarios/ for examples.
@@ -160,13 +169,9 @@ fn main() -> anyhow::Result<()> {
         }
         Command::Matrix { scenario, vary, changes, seeds, assist, json } => {
             let sweep = Sweep { changes, vary, assists: all_if_none(assist), seeds };
-            let cells = sweep::run(&scenario, &sweep, bar)?;
-            if json {
-                println!("{}", serde_json::to_string_pretty(&cells)?);
-            } else {
-                print!("{}", sweep::table(&cells));
-            }
+            print_cells(&sweep::run(&scenario, &sweep, bar)?, json)?;
         }
+        Command::Merge { cells, json } => print_cells(&sweep::read(&cells)?, json)?,
         Command::Why { scenario, seeds, changes, json } => {
             let scenario = pemi_sim::matrix::read(&scenario, &changes)?;
             let bar = bar(seeds as usize);
@@ -243,6 +248,15 @@ fn show_bars(seeds: u64, only: &str, out: Option<PathBuf>, check: bool) -> anyho
     if check && !unexplained.is_empty() {
         let names: Vec<_> = unexplained.iter().map(|row| row.name.as_str()).collect();
         anyhow::bail!("these rows should hold: {}", names.join("; "));
+    }
+    Ok(())
+}
+
+fn print_cells(cells: &[sweep::Cell], json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(cells)?);
+    } else {
+        print!("{}", sweep::table(cells));
     }
     Ok(())
 }

@@ -3,11 +3,12 @@
 //! translated back to the simulator's parcels.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use linkem::Nanos;
 use pemi_engine::{
-    Action, Config, Direction, Engines, Event, Fate, Handle, Radio, Station, Ticket, Time, Verdict,
+    Action, Config, Direction, Engines, Event, Fate, FlowState, Handle, Outcome, Radio, Station,
+    Ticket, Time, Verdict,
 };
 
 use crate::endpoint::Datagram;
@@ -132,6 +133,26 @@ impl Router {
     /// The engine's counters.
     pub fn stats(&self, now: Nanos) -> pemi_engine::Stats {
         self.engine.stats(time(now))
+    }
+
+    /// Whether a flow is one of those that are helped.
+    pub fn helps(&self, now: Nanos, flow: usize) -> bool {
+        let client = SocketAddr::from((self.clients[flow], client_port(flow)));
+        let mut flows = self.engine.flows(time(now));
+        flows.any(|it| it.client == client && it.state != FlowState::Alone)
+    }
+
+    /// What came of downloads that are over, for the comparison.
+    pub fn outcomes(&mut self, now: Nanos) -> Vec<Outcome> {
+        let outcomes = self.engine.outcomes(time(now));
+        self.take_actions();
+        outcomes
+    }
+
+    /// Flows of these networks are left alone from now on.
+    pub fn stand_back(&mut self, now: Nanos, networks: u8) {
+        self.engine.stand_back(time(now), networks);
+        self.take_actions();
     }
 
     fn take_actions(&mut self) {

@@ -7,7 +7,7 @@ use linkem::Nanos;
 use pemi_air::settings::Settings as Air;
 use pemi_engine::{Config, Rule, Rules};
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Progress;
 use crate::scenario::{AppKind, Directions, Flow, LossModel, Scenario, ms};
@@ -16,7 +16,9 @@ use crate::tunables;
 use crate::world::{FlowOutcome, World};
 
 /// How a scenario is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Assist {
     /// As it is, without help.

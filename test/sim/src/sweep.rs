@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use indicatif::ProgressBar;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::matrix;
 use crate::report::{Spread, spread};
@@ -28,7 +28,7 @@ pub struct Sweep {
 }
 
 /// What came out for one combination of values.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// The combination, as in `wifi.delay_ms=5`.
     pub options: Vec<String>,
@@ -44,7 +44,7 @@ pub struct Cell {
 }
 
 /// Median and 10th percentile over the seeds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs)]
 pub struct Goodput {
     pub median: f64,
@@ -154,6 +154,25 @@ fn cell(options: Vec<String>, runs: &[Outcome]) -> Cell {
 
 fn round(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
+}
+
+/// Cells that other machines have run, in the order of their files: what one sweep of all of them
+/// would give.
+pub fn read(files: &[PathBuf]) -> anyhow::Result<Vec<Cell>> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {}", file.display()))?;
+        let more: Vec<Cell> = serde_json::from_str(&text)
+            .with_context(|| format!("{}: not what --json prints", file.display()))?;
+        cells.extend(more);
+    }
+    let names = |cell: &Cell| -> Vec<String> {
+        cell.options.iter().map(|option| name_and_value(option).0.to_owned()).collect()
+    };
+    let same = cells.iter().all(|cell| names(cell) == names(&cells[0]));
+    ensure!(same, "these are not of one sweep: other options are varied");
+    Ok(cells)
 }
 
 /// The cells for people to read, one line each.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Servers, the WAN, the router, its Wi-Fi and the clients in virtual time.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
@@ -52,6 +53,9 @@ pub struct World {
     recorded: [Option<Recorded>; 2],
     limit: Nanos,
     sent: Vec<Datagram>,
+    /// See [`World::delay_replies_of_helped`].
+    harm: Nanos,
+    late: VecDeque<(Nanos, Parcel)>,
     observer: Option<Observer>,
 }
 
@@ -149,6 +153,8 @@ impl World {
             ],
             limit: scenario.limit_s * 1_000_000_000,
             sent: Vec::new(),
+            harm: 0,
+            late: VecDeque::new(),
             observer: None,
         })
     }
@@ -160,22 +166,39 @@ impl World {
 
     /// Runs until all flows are done or the time is up; gives the end.
     pub fn run(&mut self) -> Nanos {
+        self.run_to(self.limit);
+        self.now
+    }
+
+    /// Runs until then; whether all flows are done before.
+    pub fn run_to(&mut self, until: Nanos) -> bool {
         while let Some(next) = self.next_time()
-            && next <= self.limit
+            && next <= until
         {
             self.now = self.now.max(next);
             self.step();
             if self.lines.iter().all(Line::is_done) {
-                return self.now;
+                return true;
             }
         }
-        self.now = self.limit;
-        self.limit
+        self.now = until;
+        false
+    }
+
+    /// Has replies of flows that are helped leave the router so much later: harm that help is made to
+    /// do.
+    pub fn delay_replies_of_helped(&mut self, by: Nanos) {
+        self.harm = by;
     }
 
     /// The router, for its counters.
     pub fn router(&self) -> &Router {
         &self.router
+    }
+
+    /// The router, for what a daemon does beside the packets.
+    pub fn router_mut(&mut self) -> &mut Router {
+        &mut self.router
     }
 
     /// What the flows came to.
@@ -200,7 +223,9 @@ impl World {
         let wifi = self.wifi.next_deadline();
         let reports = self.reports.as_ref().and_then(Reports::next);
         let counts = self.counts.as_ref().map(Counts::next);
-        let others = [self.router.next_timeout(), self.air.next_deadline(), wifi, reports, counts];
+        let late = self.late.front().map(|(at, _)| *at);
+        let router = self.router.next_timeout();
+        let others = [router, self.air.next_deadline(), wifi, reports, counts, late];
         others.into_iter().chain([hosts, pipes]).flatten().min()
     }
 
@@ -222,6 +247,11 @@ impl World {
         if self.router.next_timeout().is_some_and(|at| at <= now) {
             self.router.on_timeout(now);
             self.obey();
+        }
+        while self.late.front().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, parcel)) = self.late.pop_front()
+        {
+            self.send(Direction::Up, parcel);
         }
         while let Some((_, item)) = self.wifi.pop_due(DOWN, now) {
             if lost(&mut self.recorded[0]) {
@@ -333,6 +363,11 @@ impl World {
     fn obey(&mut self) {
         while let Some(order) = self.router.next_order() {
             match order {
+                Order::Send(Direction::Up, parcel)
+                    if self.harm > 0 && self.router.helps(self.now, parcel.flow) =>
+                {
+                    self.late.push_back((self.now + self.harm, parcel));
+                }
                 Order::Send(direction, parcel) => self.send(direction, parcel),
                 Order::Echo(client) => self.echo(DOWN, client, self.now),
             }

@@ -56,6 +56,10 @@ enum Phase {
     Bypassed,
 }
 
+/// Bytes a flow may have: `max_flows` is reckoned with them where a router's memory is small.
+const MOST_BYTES: usize = 3584;
+const _: () = assert!(size_of::<Flow>() <= MOST_BYTES);
+
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     /// Who gets the data that is repaired, and who sends it: client and server, or the
@@ -77,6 +81,8 @@ pub(crate) struct Flow {
     last_reply: Option<Time>,
     /// The same without what was something else.
     acknowledged: Option<Time>,
+    /// ... and without those that a copy may have caused, of which nothing tells what they cover.
+    certain: Time,
     /// From the receiver's last packet before the sender's first to that one:
     /// the round trip beyond the router, which no later one is shorter than.
     beyond: Option<Nanos>,
@@ -137,6 +143,7 @@ impl Flow {
             last_heard: None,
             last_reply: None,
             acknowledged: None,
+            certain: now,
             beyond: None,
             last_repair: now,
             packets: 0,

@@ -79,8 +79,16 @@ impl Flow {
         let last = self.acknowledged;
         if reading != Reading::Noise {
             self.acknowledged = Some(cx.now);
+            let (rtt, same) = (self.rtt.get(), self.rtt.within(Margin::Same));
+            let haste =
+                cx.config.has(Rule::Haste) && reading == Reading::Plain && self.tells_each();
+            self.gaps.replied(cx.now, rtt - same, rtt, haste.then_some(rtt + same));
         }
-        if self.ends_episode(cx, reading, beat, previous, last) {
+        let ends = self.ends_episode(cx, reading, beat, previous, last);
+        if beat.certain && reading != Reading::Noise {
+            self.certain = cx.now;
+        }
+        if ends {
             self.release(cx, true);
             return Verdict::Forward;
         }
@@ -254,7 +262,7 @@ impl Flow {
     ) -> Facts {
         let now = cx.now;
         let tolerance = self.rtt.within(Margin::Expected);
-        let soonest = self.soonest_reply(cx);
+        let (soonest, latest) = self.reply_times(cx);
         let possible = !cx.config.has(Rule::Soonest) || self.gaps.may_be_replied(now, soonest);
         let better_explained_by_packet = self.rhythm.decimating()
             && beat.fast
@@ -270,6 +278,7 @@ impl Flow {
                 && !better_explained_by_packet,
             // Of a decimating client a packet may explain the reply that shows a repair better.
             prunes: cx.config.has(Rule::Prune) && !self.rhythm.decimating(),
+            tells_first: self.gaps.tells_first(now, self.acknowledged, soonest, latest),
             due: self.gaps.may_be_closed(now, soonest),
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),

@@ -14,10 +14,13 @@ use crate::repair::conceal::last_reply_due;
 use crate::repair::gap::{Gap, NAMES};
 use crate::repair::gaps::{self, MAX_WINDOW, Names};
 use crate::repair::plan::{Facts, Width, plan};
-use crate::repair::proof;
+use crate::repair::{proof, unheard};
 use crate::rules::Rule;
 use crate::store::cache::{Cache, Id};
 use crate::time::Time;
+
+/// A client that counts to this many replies often (RFC 9000, section 13.2.2).
+const BY_TWOS: u64 = 2;
 
 impl Flow {
     /// A reply revealed a gap: sends what was most likely lost and, if that
@@ -44,17 +47,12 @@ impl Flow {
             window = None;
             names = gaps::from(front, cx.cache);
         }
+        let behind = if window.is_none() { self.name_behind(cx, &beat, &mut names) } else { 0 };
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
         let facts = self.facts(cx, sign, since_reply, missing);
         let attempt = plan(&Facts { window, ..facts });
-        let width = match attempt.width {
-            Width::Packets(packets) => packets,
-            Width::Ambiguous => {
-                let most = cx.config.tunables().ambiguous_width();
-                gaps::ambiguity(now, &self.rtt, &mut self.trail, cx.cache, most)
-            }
-        };
+        let width = self.packets_of(cx, attempt.width).max(behind);
         for id in names.iter().take(width.min(attempt.allowed)) {
             self.resend(cx, *id);
         }
@@ -68,8 +66,11 @@ impl Flow {
             overdue: now + attempt.span,
             last_attempt: now,
             sign,
-            attempts_allowed: attempt.attempts,
+            attempts_allowed: u8::try_from(attempt.attempts).unwrap_or(u8::MAX),
             span: attempt.span,
+            silence: u32::try_from(now.since(self.certain)).unwrap_or(u32::MAX),
+            heard: 0,
+            told: 0,
         };
         if let Some(longest) = attempt.hold
             && self.conceal.extend(now, now + gap.patience(), longest)
@@ -79,6 +80,17 @@ impl Flow {
         }
         // There is room: `Veto::NoRoom` was asked.
         self.gaps.follow(gap);
+    }
+
+    /// How many packets this is now.
+    fn packets_of(&mut self, cx: &Context<'_>, width: Width) -> usize {
+        match width {
+            Width::Packets(packets) => packets,
+            Width::Ambiguous => {
+                let most = cx.config.tunables().ambiguous_width();
+                gaps::ambiguity(cx.now, &self.rtt, &mut self.trail, cx.cache, most)
+            }
+        }
     }
 
     /// The facts by which [`plan`] decides.
@@ -120,6 +132,34 @@ impl Flow {
         }
     }
 
+    /// Whether replies come so often and so much on time that what is missing can be told from what
+    /// each of them shows, on a hop where that pays.
+    pub(super) fn tells_each(&self) -> bool {
+        let often = (1..=BY_TWOS).contains(&self.rhythm.usual_count());
+        often && self.rtt.sharp() && self.budget.very_lossy()
+    }
+
+    /// More packets came since the reply before than this client lets pass: acknowledgements were
+    /// lost, and the gap may be before what caused any of them. How many packets that names.
+    fn name_behind(&mut self, cx: &Context<'_>, beat: &Beat, names: &mut Names) -> usize {
+        let usual = self.rhythm.usual_count();
+        let lost = beat.fast && beat.count > usual + 1;
+        if !(lost && cx.config.has(Rule::Behind) && self.tells_each()) {
+            return 0;
+        }
+        let Some((trigger, _)) = self.trail.nearest(cx.cache, cx.now - self.rtt.get()) else {
+            return 0;
+        };
+        let mut found = unheard::behind(trigger, beat.count, usual, cx.cache);
+        let behind = found.len();
+        let others = names.iter().filter(|name| !found[..behind].contains(name));
+        let room = found.remaining_capacity();
+        let others: Names = others.take(room).copied().collect();
+        found.extend(others);
+        *names = found;
+        behind
+    }
+
     /// Packets in a row were acknowledged one by one: the gap is before the first of them.
     fn name_by_chain(&self, cache: &Cache, beat: &Beat, names: &mut Names) {
         if !(beat.fast && beat.count == 1 && beat.chain > 1 && beat.chain < beat.trigger) {
@@ -143,6 +183,10 @@ impl Flow {
     /// of which the copied one was the last.
     pub(super) fn longer_run(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
+        if cx.config.has(Rule::Again) && self.tells_each() {
+            // Where any packet may be lost another gap is as likely, and the next attempt covers both.
+            return;
+        }
         let Some(gap) = self.gaps.only_gap() else { return };
         if !gap.may_lengthen(cx.config.tunables().run_extensions()) {
             return;
@@ -352,6 +396,11 @@ impl Flow {
             return rest;
         }
         let gap = &self.gaps.open()[place];
+        if cx.config.has(Rule::Again) && self.tells_each() {
+            let names =
+                unheard::again(gap, self.acknowledged, &self.rtt, &mut self.trail, cx.cache);
+            return names.into_iter().take(allowed).collect();
+        }
         if gap.goes_by_name(self.rtt.sharp()) {
             return gap.names.iter().take(allowed).copied().collect();
         }

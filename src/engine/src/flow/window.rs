@@ -86,11 +86,12 @@ impl Flow {
         self.gaps.nearest_reply(cx.now, self.rtt.get(), wait)
     }
 
-    /// How soon a copy can be replied to.
-    pub(super) fn soonest_reply(&self, cx: &Context<'_>) -> Nanos {
+    /// How soon a copy can be replied to, and after what time any reply tells of it: a host reads
+    /// all that has come before it replies.
+    pub(super) fn reply_times(&self, cx: &Context<'_>) -> (Nanos, Nanos) {
         if let Some(Replies { soonest, .. }) = self.replies(cx) {
-            return soonest - EARLY;
+            return (soonest - EARLY, soonest + EARLY);
         }
-        self.rtt.get() - self.rtt.within(Margin::Same)
+        (self.rtt.get() - self.rtt.within(Margin::Same), self.rtt.get())
     }
 }

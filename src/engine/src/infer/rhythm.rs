@@ -293,11 +293,11 @@ impl Rhythm {
             late: aim.late,
             ..Beat::default()
         };
-        let previous_certain = core::mem::replace(&mut self.previous_certain, aim.certain);
         let since_copy = core::mem::replace(&mut self.copy_before, reply.copy_due);
         let Some((previous, previous_number)) = self.advance(&aim) else {
             return Some(Beat { fast: false, ..beat });
         };
+        let previous_certain = core::mem::replace(&mut self.previous_certain, aim.certain);
         beat.count = aim.number - previous_number;
         // How long the first unacknowledged packet has waited for this reply.
         let waited = cache

@@ -111,6 +111,8 @@ pub(crate) struct Facts {
     pub copy_due: bool,
     /// A reply no longer than usual while no copy can have been answered has shed ranges.
     pub prunes: bool,
+    /// No reply before this one can have told of some copy, and this one can.
+    pub tells_first: bool,
     /// Open gaps that a copy can have closed by now.
     pub due: usize,
     /// Every open gap has had its last attempt, and the reply to that was due.
@@ -192,7 +194,7 @@ impl Sizes {
         self.note_restless(facts.open, base, excess);
         let mut by_floor = false;
         if facts.open == 0
-            && excess >= 1
+            && (1..*STEP.end()).contains(&excess)
             && facts.now >= self.floor_off_until
             && !FIELDS_GROW.contains(&facts.beat.trigger)
             && self.recent.min().is_some_and(|min| base - min == 1)
@@ -385,13 +387,15 @@ impl Sizes {
             self.odd_run = 0;
         }
         let settled = self.ones >= ONES_SETTLE && facts.all_tried;
-        if excess <= 0 && facts.prunes && !facts.copy_due && !facts.all_tried {
+        if excess <= 0 && facts.prunes && !facts.copy_due && !facts.tells_first && !facts.all_tried
+        {
             // The gaps are still there: other ranges are not, as the sender has seen them.
             self.base = Some(size - STEP.start() * facts.open as i32);
             return Reading::Plain;
         }
         let fell = self.last - size;
-        let one_up = facts.copy_due && (fell > 0 || !facts.prunes);
+        let by_copy = facts.copy_due || facts.tells_first && !facts.beat.fast && !facts.explained;
+        let one_up = by_copy && (fell > 0 || !facts.prunes);
         if excess <= 0 || (excess == 1 && (one_up || settled)) {
             if facts.prunes && !settled && (1..facts.open).contains(&facts.due) {
                 // The others cannot have closed yet.
@@ -439,7 +443,9 @@ impl Sizes {
     /// it.
     pub fn abandoned(&mut self, step: i32, left: usize) {
         if left > 0 {
-            self.base = self.base.map(|base| base + step);
+            // A longer field that came with the gap may be gone by now.
+            let rest = self.last - STEP.start() * left as i32;
+            self.base = self.base.map(|base| (base + step).min(rest).max(base));
             self.recent.clear();
         } else {
             self.abandoned_all();

@@ -30,18 +30,24 @@ pub(crate) struct Gap {
     /// The earliest packet sent again as part of one run of losses.
     pub edge: Option<Id>,
     /// How often the run turned out to be longer.
-    pub extended: u32,
+    pub extended: u8,
     /// The likeliest packets, for a second try.
     pub names: ArrayVec<Id, NAMES>,
-    pub attempts: u32,
+    pub attempts: u8,
     /// When the reply to the last attempt is overdue.
     pub overdue: Time,
     pub last_attempt: Time,
     pub sign: GapSign,
     /// Attempts to be made in all.
-    pub attempts_allowed: u32,
+    pub attempts_allowed: u8,
     /// Time to wait for the reply to an attempt.
     pub span: Nanos,
+    /// For how long nothing certain had come before the acknowledgement that showed it.
+    pub silence: u32,
+    /// After this time the last acknowledgement came that can tell of no copy ...
+    pub heard: u32,
+    /// ... and the first that tells of the last attempt; 0 before. Both since the gap was opened.
+    pub told: u32,
 }
 
 impl Gap {
@@ -52,7 +58,7 @@ impl Gap {
     }
 
     fn sent(&mut self, now: Time) {
-        self.last_attempt = now;
+        (self.last_attempt, self.told) = (now, 0);
         self.overdue = now + self.span;
     }
 
@@ -65,7 +71,7 @@ impl Gap {
     /// Whether the gap may still turn out to be a longer run of losses, which it may do `most`
     /// times.
     pub fn may_lengthen(&self, most: u32) -> bool {
-        self.extended < most
+        u32::from(self.extended) < most
     }
 
     /// The run of losses is longer: gives the packets before it that go out now, no more than
@@ -83,6 +89,20 @@ impl Gap {
             self.sent(now);
         }
         run
+    }
+
+    /// An acknowledgement has come at `now`: none tells of copies sooner than `soonest`, and each does
+    /// after `latest`. Whether it tells of the last attempt.
+    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos) -> bool {
+        let after = u32::try_from(now.since(self.opened)).unwrap_or(u32::MAX);
+        if now.since(self.opened) < soonest {
+            self.heard = after;
+        }
+        let tells = now.since(self.last_attempt) >= latest;
+        if self.told == 0 && tells {
+            self.told = after;
+        }
+        tells
     }
 
     /// Whether another attempt is left.
@@ -109,7 +129,7 @@ pub(crate) mod tests {
     use crate::time::MS;
 
     /// A gap at this packet, for which this many of three attempts were made.
-    pub(crate) fn gap(missing: u64, attempts: u32) -> Gap {
+    pub(crate) fn gap(missing: u64, attempts: u8) -> Gap {
         let kind = SignKind::Step;
         Gap {
             opened: Time::ZERO,
@@ -123,7 +143,26 @@ pub(crate) mod tests {
             sign: GapSign { step: 2, excess: 2, kind, silent: false, shown: Time::ZERO },
             attempts_allowed: 3,
             span: 4 * MS,
+            silence: 0,
+            heard: 0,
+            told: 0,
         }
+    }
+
+    #[test]
+    fn a_gap_knows_which_reply_told_of_its_last_attempt() {
+        let mut gap = gap(10, 1);
+        let at = |us: Nanos| Time::ZERO + us * 1000;
+        let (soonest, latest) = (2 * MS, 3 * MS);
+        assert!(!gap.replied(at(1500), soonest, latest));
+        assert_eq!((gap.heard, gap.told), (1_500_000, 0), "no copy can have come by then");
+        assert!(!gap.replied(at(2500), soonest, latest), "one may have");
+        assert_eq!((gap.heard, gap.told), (1_500_000, 0));
+        assert!(gap.replied(at(3500), soonest, latest) && gap.replied(at(4500), soonest, latest));
+        assert_eq!((gap.heard, gap.told), (1_500_000, 3_500_000));
+        gap.tried(at(4600));
+        assert!(!gap.replied(at(6600), soonest, latest) && gap.told == 0);
+        assert!(gap.replied(at(7600), soonest, latest));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::time::{MS, Nanos, Time, US};
 /// Gaps followed at a time (chosen: more are a storm).
 pub(crate) const MAX_GAPS: usize = 8;
 /// Packets named for one gap (chosen: [`MOST_SINCE_REPLY`], and the two around them).
-const MAX_NAMES: usize = 18;
+pub(super) const MAX_NAMES: usize = 18;
 /// Copies in one attempt that covers a whole window (chosen: less than a budget saves up).
 pub(crate) const MAX_WINDOW: usize = 32;
 /// Packets before the trigger that are named at least (chosen: two attempts of the usual width).
@@ -24,7 +24,7 @@ const LEAST_NAMES: usize = 6;
 const MOST_SINCE_REPLY: usize = 16;
 /// A reply is triggered a little later than the packet before it was forwarded, at the client's
 /// clock's grain (chosen: half of [`Margin::Expected`], so that the trigger itself counts).
-const TRIGGER_SHIFT: Nanos = 200 * US;
+pub(super) const TRIGGER_SHIFT: Nanos = 200 * US;
 /// Until this share of a round trip after a copy was sent its reply is still on the way (chosen:
 /// a copy often overtakes what stands in the hop's queue).
 const COPY_UNDER_WAY_PERCENT: Nanos = 75;
@@ -78,6 +78,17 @@ impl Gaps {
         (from..self.open.len()).find(|place| self.open[*place].overdue <= now)
     }
 
+    /// An acknowledgement has come at `now`: see [`Gap::replied`]. If it shows no change, nothing more
+    /// is to be waited for where it surely tells of the last attempt, as it does after `surely`.
+    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos, surely: Option<Nanos>) {
+        for gap in &mut self.open {
+            let tells = gap.replied(now, soonest, latest);
+            if tells && surely.is_some_and(|surely| now.since(gap.last_attempt) >= surely) {
+                gap.overdue = gap.overdue.min(now);
+            }
+        }
+    }
+
     /// One more attempt goes out for the gap at `place`.
     pub fn tried(&mut self, now: Time, place: usize) {
         self.open[place].tried(now);
@@ -115,6 +126,20 @@ impl Gaps {
     /// than `soonest`.
     pub fn may_be_replied(&self, now: Time, soonest: Nanos) -> bool {
         self.resent.iter().any(|at| now.since(at) >= soonest)
+    }
+
+    /// Whether a reply at `now` is the first that can tell of a copy, which takes no less than
+    /// `soonest`; after `latest` any reply tells. `last` is when the acknowledgement before it came.
+    /// Where the copy's own reply was lost, the first is the next one, whatever triggered it.
+    pub fn tells_first(
+        &self,
+        now: Time,
+        last: Option<Time>,
+        soonest: Nanos,
+        latest: Nanos,
+    ) -> bool {
+        let told = |at| last.is_some_and(|last| last.since(at) > latest);
+        self.resent.iter().any(|at| now.since(at) >= soonest && !told(at))
     }
 
     /// Open gaps of which the first copy was sent so long ago.
@@ -295,14 +320,14 @@ pub(crate) fn window(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::repair::gap::tests::gap;
     use crate::tunables::Tunables;
     use alloc::vec::Vec;
 
     /// Packets 1.. every 1.2 ms and a round trip of 2 ms.
-    fn setting() -> (Cache, Trail, LocalRtt) {
+    pub fn setting() -> (Cache, Trail, LocalRtt) {
         let mut cache = Cache::new(1 << 20);
         let mut trail = Trail::default();
         for n in 1..=40 {
@@ -314,11 +339,11 @@ mod tests {
         (cache, trail, rtt)
     }
 
-    fn at(n: u64) -> Time {
+    pub fn at(n: u64) -> Time {
         Time::ZERO + n as Nanos * 1200 * US
     }
 
-    fn numbers(cache: &Cache, ids: &[Id]) -> Vec<u64> {
+    pub fn numbers(cache: &Cache, ids: &[Id]) -> Vec<u64> {
         ids.iter().map(|id| cache.record(*id).unwrap().number).collect()
     }
 
@@ -386,6 +411,31 @@ mod tests {
         assert_eq!(gaps.may_be_closed(opened + 3 * MS - 1, 3 * MS), 0);
         assert_eq!(gaps.may_be_closed(opened + 3 * MS, 3 * MS), 1);
         assert!(!gaps.may_be_replied(opened, 0), "no copy was sent");
+    }
+
+    #[test]
+    fn the_first_reply_after_a_copy_tells_of_it_and_no_later_one() {
+        let mut gaps = Gaps::new();
+        gaps.resent(at(20));
+        let tells = |now, last| gaps.tells_first(at(20) + now, Some(at(20) + last), 2 * MS, 3 * MS);
+        assert!(!tells(2 * MS - 1, -MS), "no reply is as quick");
+        assert!(tells(2 * MS, -MS) && tells(9 * MS, MS));
+        assert!(tells(4 * MS, 3 * MS), "the one before may have been too early");
+        assert!(!tells(4 * MS, 3 * MS + 1));
+        assert!(gaps.tells_first(at(20) + 2 * MS, None, 2 * MS, 3 * MS));
+    }
+
+    #[test]
+    fn a_sure_reply_without_a_change_ends_the_wait() {
+        let mut gaps = Gaps::new();
+        gaps.follow(gap(10, 1));
+        let opened = gaps.open()[0].opened;
+        let overdue = gaps.open()[0].overdue;
+        gaps.replied(opened + 3 * MS, 2 * MS, 3 * MS, None);
+        gaps.replied(opened + 3 * MS, 2 * MS, 3 * MS, Some(3 * MS + 1));
+        assert_eq!(gaps.deadline(), Some(overdue));
+        gaps.replied(opened + 3 * MS + 1, 2 * MS, 3 * MS, Some(3 * MS + 1));
+        assert_eq!(gaps.deadline(), Some(opened + 3 * MS + 1));
     }
 
     #[test]

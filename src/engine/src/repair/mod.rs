@@ -12,3 +12,4 @@ pub(crate) mod plan;
 pub(crate) mod proof;
 pub(crate) mod start;
 pub(crate) mod tail;
+pub(crate) mod unheard;

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The last few of something, without allocation.
 
-/// Keeps the last `N` values pushed.
+/// Keeps the last `N` values pushed, at most 254: every flow has a dozen of these, so that
+/// the counters' own size counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recent<T, const N: usize> {
     items: [T; N],
-    len: usize,
-    next: usize,
+    len: u8,
+    next: u8,
 }
 
 impl<T: Copy + Default, const N: usize> Recent<T, N> {
+    const LEN: u8 = {
+        assert!(N > 0 && N < u8::MAX as usize);
+        N as u8
+    };
+
     pub fn new() -> Self {
         Recent { items: [T::default(); N], len: 0, next: 0 }
     }
 
     pub fn push(&mut self, item: T) {
-        self.items[self.next] = item;
-        self.next = (self.next + 1) % N;
-        self.len = (self.len + 1).min(N);
+        self.items[usize::from(self.next)] = item;
+        self.next = (self.next + 1) % Self::LEN;
+        self.len = (self.len + 1).min(Self::LEN);
     }
 
     pub fn clear(&mut self) {
@@ -26,17 +32,17 @@ impl<T: Copy + Default, const N: usize> Recent<T, N> {
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        usize::from(self.len)
     }
 
     /// In no particular order.
     pub fn iter(&self) -> impl Iterator<Item = T> + '_ {
-        self.items[..self.len].iter().copied()
+        self.items[..self.len()].iter().copied()
     }
 
     /// The value pushed last.
     pub fn last(&self) -> Option<T> {
-        (self.len > 0).then(|| self.items[(self.next + N - 1) % N])
+        (self.len > 0).then(|| self.items[(usize::from(self.next) + N - 1) % N])
     }
 }
 
@@ -44,9 +50,10 @@ impl<T: Copy + Default + Ord, const N: usize> Recent<T, N> {
     /// The value that `numerator / denominator` of the others are not above.
     pub fn quantile(&self, numerator: usize, denominator: usize) -> Option<T> {
         let mut sorted = self.items;
-        let sorted = &mut sorted[..self.len];
+        let sorted = &mut sorted[..self.len()];
         sorted.sort_unstable();
-        sorted.get((self.len * numerator / denominator).min(self.len.wrapping_sub(1))).copied()
+        let at = (self.len() * numerator / denominator).min(self.len().wrapping_sub(1));
+        sorted.get(at).copied()
     }
 
     pub fn min(&self) -> Option<T> {

@@ -10,7 +10,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::slice;
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,7 +26,7 @@ use crate::datapath::worker::{Command, Line, Snapshot, Wanted, Worker};
 use crate::firewall::nft::nft;
 use crate::log::writer::Writer;
 use crate::sys::poll::Waker;
-use crate::sys::reply;
+use crate::sys::{channel, reply};
 
 const FLOWS: u16 = 16;
 /// Packets shown to the engine, of all flows.
@@ -184,10 +183,11 @@ fn through_queue(duration: Duration) -> Result<Value, String> {
         .map_err(|e| text("guard", e))?;
     let writer = Writer::start(None).map_err(|e| text("writer thread", e))?;
     let waker = Arc::new(Waker::new().map_err(|e| text("eventfd", e))?);
-    let (commands, orders) = mpsc::channel();
+    let (commands, orders) = channel::channel(1);
     let line = Line {
         commands: orders,
         waker: waker.clone(),
+        moved: Arc::default(),
         events: writer.sender(),
         wanted: Wanted::new(false, LevelFilter::Error),
         teller: None,

@@ -35,7 +35,7 @@ pemi repairs losses on the last hop of QUIC flows.
     "  \
   pemi bench [--queue] [--seconds N]     what this machine can carry, as JSON; with
                                          --queue through the kernel's queue, too
-  pemi help, pemi --version
+  pemi help [COMMAND], pemi --version
 
 Options of run; they win over the file:
 ",
@@ -62,6 +62,19 @@ const REPLAY: &str = if cfg!(feature = "replay") {
 
 fn help() -> String {
     [HELP[0], REPLAY, HELP[1], &options::flags(), HELP[2]].concat()
+}
+
+/// What it says of one command: its lines, and of `run` all flags as well; everything where there
+/// is no such command.
+fn help_of(command: &str) -> String {
+    let whole = help();
+    let begins = |line: &str| line.strip_prefix("  pemi ").map(|rest| rest.starts_with(command));
+    let mut lines = whole.lines().skip_while(|line| begins(line) != Some(true));
+    let Some(first) = lines.next().filter(|_| command != "run" && !command.is_empty()) else {
+        return whole;
+    };
+    let more = lines.take_while(|line| !line.is_empty() && begins(line).is_none());
+    [first].into_iter().chain(more).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// A question to the running daemon.
@@ -127,6 +140,18 @@ pub enum Command {
 pub fn parse(
     args: impl IntoIterator<Item = impl Into<std::ffi::OsString>>,
 ) -> Result<Command, lexopt::Error> {
+    let args: Vec<std::ffi::OsString> = args.into_iter().map(Into::into).collect();
+    // That of replay is longer, and its own.
+    if let [command, asked] = &args[..]
+        && let (Some(command), Some(asked)) = (command.to_str(), asked.to_str())
+        && command != "replay"
+    {
+        match (command, asked) {
+            ("help", asked) => return Ok(Command::Help(help_of(asked))),
+            (command, "--help" | "-h") => return Ok(Command::Help(help_of(command))),
+            _ => {}
+        }
+    }
     let mut parser = lexopt::Parser::from_args(args);
     let name = match parser.next()? {
         Some(Value(name)) => name.string()?,
@@ -313,6 +338,22 @@ mod tests {
         }
         assert_eq!(parse(["--version"]).unwrap(), Command::Version);
         assert_eq!(parse([] as [&str; 0]).unwrap(), Command::Help(help()));
+    }
+
+    #[test]
+    fn help_of_one_command() {
+        let said = |args: &[&str]| match parse(args) {
+            Ok(Command::Help(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        let status = said(&["help", "status"]);
+        assert_eq!(status, "  pemi status [--json]                   what it does\n");
+        assert_eq!(said(&["status", "--help"]), status);
+        let check = said(&["check", "-h"]);
+        assert!(check.lines().count() == 3 && check.contains("--repaired"), "{check}");
+        for args in [["help", "nonsense"], ["help", "run"], ["help", ""]] {
+            assert_eq!(said(&args), help());
+        }
     }
 
     #[test]

@@ -8,13 +8,15 @@ use std::time::{Duration, Instant};
 use pemi_engine::Outcome;
 use serde_json::{Value, json};
 
+use crate::daemon::kept::Kept;
+use crate::sys::clock;
+
 mod estimate;
 mod file;
 mod sample;
 mod words;
 
 use estimate::{CERTAIN, CONFIDENT, Estimate, ONE, Pair};
-use file::Kept;
 use sample::{KINDS, Sample, Samples};
 use words::{Known, sentence, verdict};
 
@@ -111,9 +113,10 @@ pub struct Benefit {
 impl Benefit {
     /// For networks with these devices; what was known of them is in the file at `path`.
     pub fn new(devices: &[String], compares: bool, path: Option<&PathBuf>) -> Benefit {
-        let (kept, found) = path.map(|path| Kept::open(path, unix())).unzip();
-        let mut benefit =
-            Benefit { networks: found.unwrap_or_default(), compares, kept, told: None };
+        let parse = |text: &str| file::parse(text, clock::unix());
+        let (kept, found) = path.map(|path| Kept::open(path, "comparison", parse)).unzip();
+        let networks = found.flatten().unwrap_or_default();
+        let mut benefit = Benefit { networks, compares, kept, told: None };
         benefit.configure(devices, compares);
         benefit.told = Some(0);
         benefit
@@ -171,7 +174,7 @@ impl Benefit {
             }
         }
         if let Some(kept) = &mut self.kept {
-            kept.keep(&self.networks, unix());
+            kept.keep(|| file::text(&self.networks, clock::unix()));
         }
         let back = self.networks.iter().enumerate().filter(|(_, network)| network.back.is_some());
         let back = back.fold(0, |bits, (at, _)| bits | 1 << at);
@@ -203,18 +206,13 @@ impl Benefit {
     /// Keeps what is known, at the end.
     pub fn close(&mut self) {
         if let Some(kept) = &mut self.kept {
-            kept.close(&self.networks, unix());
+            kept.close(|| file::text(&self.networks, clock::unix()));
         }
     }
 }
 
 fn named(network: &Network) -> &str {
     if network.name.is_empty() { "all networks" } else { &network.name }
-}
-
-fn unix() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

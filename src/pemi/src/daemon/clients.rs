@@ -7,10 +7,11 @@ use std::net::IpAddr;
 use pemi_engine::Knowledge;
 use pemi_radio::history::Sums;
 use pemi_radio::meter::Worth;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::daemon::helped::{Help, Helped};
 use crate::daemon::names::Names;
+use crate::daemon::object::object;
 use crate::firewall::clean::Member;
 use crate::radio::view::{AccessPoint, Condition, StationView, View};
 
@@ -90,16 +91,6 @@ pub fn passing(view: &View, members: &[Member]) -> usize {
 fn passes(station: &StationView, members: &[Member]) -> bool {
     members.contains(&Member::station(station.mac.0))
         || station.addresses.iter().any(|address| members.contains(&(*address).into()))
-}
-
-/// An object with these members. (The macro that writes them would do, but each of its members
-/// is three times the code.)
-fn object(members: Vec<(&str, Value)>) -> Value {
-    let mut object = Value::Object(Map::new());
-    for (name, value) in members {
-        object[name] = value;
-    }
-    object
 }
 
 /// What the user should know of the radios.

@@ -4,24 +4,37 @@
 use std::collections::VecDeque;
 
 use pemi_engine::Stats;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::daemon::object::numbers;
 
 /// Samples kept.
 pub const SAMPLES: usize = 600;
 const MINUTES: usize = 60;
 
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    t: u64,
-    down_bps: u64,
-    up_bps: u64,
-    inferred: u64,
-    repaired: u64,
-    upstream: u64,
-    congestion: u64,
-    held: u64,
-    local_rtt_us: u64,
-    flows: u64,
+/// What came in a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// Its Unix time.
+    pub t: u64,
+    /// Bits to the clients.
+    pub down_bps: u64,
+    /// Bits from them.
+    pub up_bps: u64,
+    /// Losses noticed on the hop.
+    pub inferred: u64,
+    /// Losses repaired.
+    pub repaired: u64,
+    /// Losses before the router.
+    pub upstream: u64,
+    /// Losses that congestion made.
+    pub congestion: u64,
+    /// Acknowledgements held.
+    pub held: u64,
+    /// The median round trip between router and clients.
+    pub local_rtt_us: u64,
+    /// Flows known.
+    pub flows: u64,
 }
 
 /// The losses of one minute, or of several together.
@@ -65,8 +78,8 @@ impl History {
         }
     }
 
-    /// Takes a sample at second `t` (Unix time); the last one was a second ago.
-    pub fn sample(&mut self, t: u64, stats: &Stats) {
+    /// Takes a sample at second `t` (Unix time), and gives it; the last one was a second ago.
+    pub fn sample(&mut self, t: u64, stats: &Stats) -> Sample {
         // A reset sets the counters back: the difference is then what came since.
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         if self.samples.len() == SAMPLES {
@@ -87,6 +100,7 @@ impl History {
         self.samples.push_back(sample);
         self.before = *stats;
         self.count(&sample);
+        sample
     }
 
     fn count(&mut self, sample: &Sample) {
@@ -124,9 +138,18 @@ impl History {
         self.samples
             .range(end.saturating_sub(seconds)..end)
             .map(|s| {
-                json!({"t": s.t, "down_bps": s.down_bps, "up_bps": s.up_bps, "inferred": s.inferred,
-                    "repaired": s.repaired, "upstream": s.upstream, "congestion": s.congestion,
-                    "held": s.held, "local_rtt_us": s.local_rtt_us, "flows": s.flows})
+                numbers(&[
+                    ("t", s.t),
+                    ("down_bps", s.down_bps),
+                    ("up_bps", s.up_bps),
+                    ("inferred", s.inferred),
+                    ("repaired", s.repaired),
+                    ("upstream", s.upstream),
+                    ("congestion", s.congestion),
+                    ("held", s.held),
+                    ("local_rtt_us", s.local_rtt_us),
+                    ("flows", s.flows),
+                ])
             })
             .collect()
     }
@@ -141,6 +164,7 @@ impl Default for History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn samples_are_differences_and_the_oldest_go() {
@@ -161,7 +185,9 @@ mod tests {
     #[test]
     fn the_newest_can_be_skipped() {
         let mut history = History::new();
-        (1..=5).for_each(|t| history.sample(t, &Stats { local_rtt_us_p50: t, ..Stats::default() }));
+        (1..=5).for_each(|t| {
+            history.sample(t, &Stats { local_rtt_us_p50: t, ..Stats::default() });
+        });
         let times = |seconds, skip| -> Vec<u64> {
             let answer = history.json(seconds, skip);
             answer.as_array().unwrap().iter().map(|s| s["t"].as_u64().unwrap()).collect()
@@ -198,10 +224,14 @@ mod tests {
             losses_congestion: t,
             ..Stats::default()
         };
-        (1..=90).for_each(|t| history.sample(t, &at(t)));
+        (1..=90).for_each(|t| {
+            history.sample(t, &at(t));
+        });
         let expected = Losses { seconds: 90, inferred: 270, repaired: 180, beyond: 90 };
         assert_eq!(history.hour(), expected);
-        (91..=10_000).for_each(|t| history.sample(t, &at(t)));
+        (91..=10_000).for_each(|t| {
+            history.sample(t, &at(t));
+        });
         let hour = history.hour();
         assert!((3541..=3600).contains(&hour.seconds), "{hour:?}");
         assert_eq!((hour.inferred, hour.repaired), (3 * hour.seconds, 2 * hour.seconds));

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the daemon can be asked for, be it over the control socket or ubus.
 
-use log::LevelFilter;
-use serde_json::Value;
+use std::fmt::{self, Display};
 
-use crate::config::options::Word;
-use crate::daemon::history;
+use log::LevelFilter;
+use pemi_engine::FlowInfo;
+use serde_json::{Value, json};
+
+use crate::config::options::Named;
+use crate::daemon::trend::{self, Span};
+use crate::daemon::{history, status};
 pub use pemi_ubus::status::{INVALID_ARGUMENT, METHOD_NOT_FOUND, OK};
 
 /// The number of flows in an answer if none is asked for, and the largest one.
@@ -16,7 +20,50 @@ const CLIENTS: u64 = 20;
 const MAX_CLIENTS: u64 = 512;
 
 /// The data asked for, or a status code and what is wrong.
-pub type Answer = Result<Value, (u32, String)>;
+pub type Answer = Result<Data, (u32, String)>;
+
+/// The data asked for.
+#[derive(Debug)]
+pub enum Data {
+    /// One tree of values.
+    Tree(Value),
+    /// Flows. Of these there may be a thousand, 3 MB as one tree: each is made into text by itself.
+    Flows(Vec<FlowInfo>),
+}
+
+impl Data {
+    /// All of it as one tree.
+    pub fn tree(self) -> Value {
+        match self {
+            Data::Tree(value) => value,
+            Data::Flows(flows) => {
+                json!({"flows": flows.iter().map(status::flow).collect::<Value>()})
+            }
+        }
+    }
+}
+
+impl From<Value> for Data {
+    fn from(value: Value) -> Data {
+        Data::Tree(value)
+    }
+}
+
+/// As JSON.
+impl Display for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flows = match self {
+            Data::Tree(value) => return value.fmt(f),
+            Data::Flows(flows) => flows,
+        };
+        f.write_str("{\"flows\":[")?;
+        for (n, flow) in flows.iter().enumerate() {
+            f.write_str(if n == 0 { "" } else { "," })?;
+            status::flow(flow).fmt(f)?;
+        }
+        f.write_str("]}")
+    }
+}
 
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +88,15 @@ pub enum Request {
     History {
         /// So many.
         seconds: usize,
+        /// Before so many newest ones.
+        skip: usize,
+    },
+    /// The last day or week.
+    Trend {
+        /// Which of them.
+        span: Span,
+        /// At most so many parts.
+        limit: usize,
         /// Before so many newest ones.
         skip: usize,
     },
@@ -80,25 +136,58 @@ impl Request {
                 seconds: number("seconds", 120, history::SAMPLES as u64)?,
                 skip: between("skip", 0, 0, history::SAMPLES as u64)?,
             }),
+            "trend" => Ok(Request::Trend {
+                span: word(arguments, "span", Some(Span::Day))?,
+                limit: number("limit", trend::PARTS as u64, trend::PARTS as u64)?,
+                skip: between("skip", 0, 0, trend::PARTS as u64)?,
+            }),
             "reset" => Ok(Request::Reset),
-            "log" => {
-                let (given, mut level) = (&arguments["level"], LevelFilter::Info);
-                let named: &mut dyn Word = &mut level;
-                let allowed = named.words().join(", ");
-                if given.as_str().is_some_and(|word| named.choose(word)) {
-                    return Ok(Request::Log { level });
-                }
-                Err(invalid(format!("level {given} is not valid; allowed: {allowed}")))
-            }
+            "log" => Ok(Request::Log { level: word(arguments, "level", None)? }),
             other => Err((METHOD_NOT_FOUND, format!("method '{other}' is not known"))),
         }
     }
+}
+
+/// A word of a list; without a default it has to be said.
+fn word<T: Named>(arguments: &Value, name: &str, default: Option<T>) -> Result<T, (u32, String)> {
+    let given = &arguments[name];
+    let said = match given {
+        Value::Null => default,
+        _ => T::NAMES.iter().find(|(word, _)| given == word).map(|(_, value)| *value),
+    };
+    let allowed: Vec<&str> = T::NAMES.iter().map(|(word, _)| *word).collect();
+    let wrong = || format!("{name} {given} is not valid; allowed: {}", allowed.join(", "));
+    said.ok_or_else(|| (INVALID_ARGUMENT, wrong()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn flows_are_the_same_as_text_and_as_a_tree() {
+        let flow = FlowInfo {
+            client: ([192, 0, 2, 1], 50_000).into(),
+            server: ([198, 51, 100, 1], 443).into(),
+            age: 0,
+            bytes_down: 1200,
+            packets_down: 1,
+            local_rtt: 0,
+            inferred: 0,
+            repaired: 0,
+            resent: 0,
+            protocol: pemi_engine::Protocol::Quic,
+            state: pemi_engine::FlowState::Protected,
+            knowledge: pemi_engine::Knowledge::Replies,
+        };
+        for count in 0..3 {
+            let flows = || Data::Flows(vec![flow; count]);
+            let text: Value = serde_json::from_str(&flows().to_string()).unwrap();
+            assert_eq!(text["flows"].as_array().map(Vec::len), Some(count));
+            assert_eq!(text, flows().tree());
+        }
+    }
 
     #[test]
     fn methods_and_their_arguments() {
@@ -113,6 +202,12 @@ mod tests {
             ("clients", json!({}), Request::Clients { limit: 20, skip: 0 }),
             ("clients", json!({"skip": 6, "limit": 3}), Request::Clients { limit: 3, skip: 6 }),
             ("benefit", json!({}), Request::Benefit),
+            ("trend", json!({}), Request::Trend { span: Span::Day, limit: 168, skip: 0 }),
+            (
+                "trend",
+                json!({"span": "week", "limit": 9, "skip": 2}),
+                Request::Trend { span: Span::Week, limit: 9, skip: 2 },
+            ),
             ("reset", json!({}), Request::Reset),
             ("log", json!({"level": "warn"}), Request::Log { level: LevelFilter::Warn }),
         ] {
@@ -132,6 +227,8 @@ mod tests {
             ("history", json!({"seconds": 601}), INVALID_ARGUMENT, "1 to 600"),
             ("history", json!({"skip": 601}), INVALID_ARGUMENT, "0 to 600"),
             ("clients", json!({"limit": 513}), INVALID_ARGUMENT, "1 to 512"),
+            ("trend", json!({"span": "year"}), INVALID_ARGUMENT, "day, week"),
+            ("trend", json!({"limit": 169}), INVALID_ARGUMENT, "1 to 168"),
             ("log", json!({"level": "loud"}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({"level": 3}), INVALID_ARGUMENT, "error, warn"),
             ("log", json!({}), INVALID_ARGUMENT, "error, warn"),

@@ -3,15 +3,13 @@
 //! and closes everything in good order.
 
 use std::env;
-use std::os::unix::process::CommandExt;
-use std::process;
 
 use crate::config::flags::RunOptions;
 use crate::daemon::open::open;
 use crate::daemon::serve::End;
 use crate::daemon::start::{close, start};
 use crate::log::logger;
-use crate::sys::seccomp;
+use crate::sys::{child, seccomp};
 
 /// Runs until it is told to stop; the error is for standard error.
 pub fn run(options: RunOptions) -> Result<(), String> {
@@ -29,8 +27,7 @@ pub fn run(options: RunOptions) -> Result<(), String> {
 /// Starts the same program with the same arguments in the place of this one.
 /// It comes back only if that fails, with the reason.
 fn again() -> String {
-    let mut arguments = env::args_os();
-    let program = arguments.next().unwrap_or_default();
-    let error = process::Command::new(&program).args(arguments).env(seccomp::IN_FORCE, "1").exec();
+    let error = child::replace_by(env::args_os(), (seccomp::IN_FORCE, "1"));
+    let program = env::args_os().next().unwrap_or_default();
     format!("{} cannot be started again: {error}", program.display())
 }

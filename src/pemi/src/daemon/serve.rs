@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pemi_engine::{FlowInfo, Nanos, Stats};
 use serde_json::{Value, json};
@@ -19,9 +19,11 @@ use crate::daemon::helped::Helped;
 use crate::daemon::history::History;
 use crate::daemon::names::Names;
 use crate::daemon::open::settings;
-use crate::daemon::request::{Answer, Request};
+use crate::daemon::request::{Answer, Data, Request};
 use crate::daemon::status;
+use crate::daemon::trend::Trend;
 use crate::daemon::ubus::Ubus;
+use crate::daemon::words;
 use crate::datapath::direction;
 use crate::datapath::guard::Guard;
 use crate::datapath::nfqueue::KernelCounters;
@@ -31,10 +33,11 @@ use crate::firewall::table::Firewall;
 use crate::log::logger;
 use crate::radio::Radio;
 use crate::sidekick::Sidekick;
+use crate::sys::clock;
 use crate::sys::poll::{self, Interest};
 use crate::sys::signals::{Signal, Signals};
 
-/// Seconds between two lines of totals in the log.
+/// Seconds that a line of the log is about.
 const MINUTE: u64 = 60;
 /// Flows of a queue that are looked at for what was done for each client, those with the most
 /// traffic. All of them would be a quarter of a megabyte a second, in a thread that has no time.
@@ -65,12 +68,13 @@ pub(crate) struct Daemon {
     /// Flows were looked at since the last second.
     looked: bool,
     history: History,
+    pub trend: Trend,
     started: Instant,
     /// Since when the counters count: the start, or the last reset.
     counted: Instant,
     /// What went wrong with the last reload.
     complaints: Vec<String>,
-    /// Counters at the last line of totals.
+    /// Counters when the minute began of which the log will tell.
     told: Stats,
     seconds: u64,
     /// Packets seen by then.
@@ -103,6 +107,7 @@ impl Daemon {
         let mode = config.mode;
         let compares = config.control_percent > 0;
         let benefit = Benefit::new(&config.device, compares, config.benefit.as_ref());
+        let trend = Trend::new(config.benefit.as_deref());
         Daemon {
             options,
             config,
@@ -116,6 +121,7 @@ impl Daemon {
             benefit,
             looked: false,
             history: History::new(),
+            trend,
             started: Instant::now(),
             counted: Instant::now(),
             complaints: Vec::new(),
@@ -180,8 +186,8 @@ impl Daemon {
 
     fn tick(&mut self) {
         let total = status::total(&self.workers.examine());
-        let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        self.history.sample(unix, &total);
+        let sample = self.history.sample(clock::unix(), &total);
+        self.trend.add(&sample);
         self.sidekick.look();
         self.radio.look();
         self.seconds += 1;
@@ -197,9 +203,9 @@ impl Daemon {
         if self.seconds.is_multiple_of(COMPARED) {
             self.compare();
         }
-        if self.seconds.is_multiple_of(MINUTE) && packets(&total) != packets(&self.told) {
-            log::info!("totals {}", totals(&total));
-            self.told = total;
+        if self.seconds.is_multiple_of(MINUTE) {
+            let before = std::mem::replace(&mut self.told, total);
+            words::minute(&total, &before).iter().for_each(|line| log::info!("{line}"));
         }
     }
 
@@ -259,7 +265,7 @@ impl Daemon {
 
     fn answer(&mut self, request: Request) -> Answer {
         match request {
-            Request::Status => Ok(self.status()),
+            Request::Status => Ok(self.status().into()),
             Request::Clients { limit, skip } => {
                 self.look_at_flows();
                 self.looked = true;
@@ -271,18 +277,19 @@ impl Daemon {
                     names: &Names::read(),
                     helping: self.is_helping(),
                 };
-                Ok(clients::clients(&facts, limit, skip))
+                Ok(clients::clients(&facts, limit, skip).into())
             }
             Request::Flows { limit } => {
                 let mut flows = self.flows(limit);
                 flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.bytes_down));
                 flows.truncate(limit);
-                Ok(json!({"flows": status::flows(&flows)}))
+                Ok(Data::Flows(flows))
             }
-            Request::Benefit => Ok(self.benefit.json()),
+            Request::Benefit => Ok(self.benefit.json().into()),
             Request::History { seconds, skip } => {
-                Ok(json!({"history": self.history.json(seconds, skip)}))
+                Ok(json!({"history": self.history.json(seconds, skip)}).into())
             }
+            Request::Trend { span, limit, skip } => Ok(self.trend.json(span, limit, skip).into()),
             Request::Reset => {
                 self.workers.tell(|| Command::Reset);
                 self.sidekick.reset();
@@ -290,12 +297,12 @@ impl Daemon {
                 self.benefit.reset();
                 self.counted = Instant::now();
                 self.history.reset();
-                Ok(json!({}))
+                Ok(json!({}).into())
             }
             Request::Log { level } => {
                 log::set_max_level(level);
                 self.configure();
-                Ok(json!({}))
+                Ok(json!({}).into())
             }
         }
     }
@@ -395,23 +402,6 @@ impl Daemon {
         self.sidekick.stop();
         self.radio.stop();
     }
-}
-
-/// The line of totals in the log.
-pub(crate) fn totals(s: &Stats) -> String {
-    format!(
-        "packets_down={} packets_up={} flows={} inferred={} repaired={} upstream={} congestion={} resent={} held={} late={}",
-        s.packets_down,
-        s.packets_up,
-        s.flows_active,
-        s.losses_inferred,
-        s.losses_repaired,
-        s.losses_upstream,
-        s.losses_congestion,
-        s.resent_packets,
-        s.concealed_held,
-        s.concealed_late
-    )
 }
 
 /// Packets that passed, or were dropped, without the daemon having seen them.

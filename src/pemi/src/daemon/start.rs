@@ -4,10 +4,11 @@
 use crate::config::flags::RunOptions;
 use crate::config::{self, Config};
 use crate::daemon::open::Opened;
-use crate::daemon::serve::{Daemon, Doors, totals, unhelped};
+use crate::daemon::serve::{Daemon, Doors, unhelped};
 use crate::daemon::status;
 use crate::daemon::teller::Subscription;
 use crate::daemon::ubus::Ubus;
+use crate::daemon::words;
 use crate::datapath::capture::queue::Nfqueue;
 use crate::datapath::direction;
 use crate::datapath::guard::Guard;
@@ -76,17 +77,19 @@ fn employ(
 }
 
 fn announce(config: &Config) {
+    let clients = match (config.device.is_empty(), config.network.is_empty()) {
+        (false, _) => config.device.join(", "),
+        (true, true) => "any device".into(),
+        (true, false) => "no device, since no network is up".into(),
+    };
+    let ports: Vec<_> = config.port.iter().map(u16::to_string).collect();
     log::info!(
-        "started version={} queue={} queues={} device={} port={}",
+        "started: version {}, for clients at {clients}, servers at UDP port {}, with {} packet \
+         queues from number {} on",
         env!("CARGO_PKG_VERSION"),
-        config.queue,
+        ports.join(", "),
         config.queues,
-        match (config.device.is_empty(), config.network.is_empty()) {
-            (false, _) => config.device.join(","),
-            (true, true) => "any".into(),
-            (true, false) => "none".into(),
-        },
-        config.port.iter().map(u16::to_string).collect::<Vec<_>>().join(",")
+        config.queue
     );
 }
 
@@ -94,6 +97,7 @@ fn announce(config: &Config) {
 pub(crate) fn close(mut daemon: Daemon, doors: Doors, writer: Writer) {
     daemon.stop_helpers();
     daemon.benefit.close();
+    daemon.trend.close();
     let Daemon { workers, guard, firewall, .. } = daemon;
     let last = workers.snapshots();
     let dropped = unhelped(&last, &status::kernel(&last));
@@ -106,10 +110,7 @@ pub(crate) fn close(mut daemon: Daemon, doors: Doors, writer: Writer) {
     } else {
         guard.outlive();
     }
-    log::info!(
-        "stopped {} queue_dropped={dropped} inject_errors={failed}",
-        totals(&status::total(&last))
-    );
+    log::info!("{}", words::end(&status::total(&last), dropped, failed));
     drop(doors);
     writer.stop();
 }

@@ -4,9 +4,10 @@
 use std::fs;
 
 use pemi_engine::{FlowInfo, SEC, Stats};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::daemon::history::Losses;
+use crate::daemon::object::{numbers, object};
 use crate::datapath::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
 use crate::datapath::worker::Snapshot;
 
@@ -51,72 +52,132 @@ pub fn status(facts: &Facts<'_>) -> Value {
         .iter()
         .zip(facts.kernel)
         .map(|(path, kernel)| {
-            json!({"id": path.id, "capture": path.capture_name, "packets": path.packets(),
-                "missed": path.capture.missed, "verdict_errors": path.capture.verdict_errors,
-                "kernel_dropped": kernel.kernel_dropped, "user_dropped": kernel.user_dropped})
+            object(vec![
+                ("id", path.id.into()),
+                ("capture", path.capture_name.into()),
+                ("packets", path.packets().into()),
+                ("missed", path.capture.missed.into()),
+                ("verdict_errors", path.capture.verdict_errors.into()),
+                ("kernel_dropped", kernel.kernel_dropped.into()),
+                ("user_dropped", kernel.user_dropped.into()),
+            ])
         })
         .collect();
     let unseen: u64 = facts.paths.iter().map(|path| path.unseen).sum();
     let sum = |of: fn(&Snapshot) -> u32| facts.paths.iter().map(of).fold(0u32, u32::saturating_add);
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "uptime_s": facts.uptime_s,
-        "counted_s": facts.counted_s,
-        "hour": {"seconds": facts.hour.seconds, "inferred": facts.hour.inferred,
-            "repaired": facts.hour.repaired, "beyond": facts.hour.beyond},
-        "mode": facts.mode,
-        "queues": queues,
-        "packets": {"down": s.packets_down, "up": s.packets_up, "quic": s.packets_quic,
-            "other": s.packets_other + unseen, "malformed": s.packets_malformed},
-        "bytes": {"down": s.bytes_down, "up": s.bytes_up},
-        "flows": {"active": s.flows_active, "protected": s.flows_protected,
-            "bypassed": s.flows_bypassed, "evicted": s.flows_evicted},
-        "losses": {"inferred": s.losses_inferred, "repaired": s.losses_repaired,
-            "upstream": s.losses_upstream, "congestion": s.losses_congestion},
-        "resent": {"packets": s.resent_packets, "bytes": s.resent_bytes, "limited": s.resent_limited,
-            "errors": sum(|p| p.outlet.copy_errors)},
-        "reports": {"asked": s.reports_asked, "missing": s.reports_missing,
-            "doubted": s.reports_doubted, "losses": s.losses_reported,
-            "clients": s.clients_reported, "unreported": s.clients_unreported},
-        "concealed": {"gaps": s.concealed_gaps, "held": s.concealed_held, "late": s.concealed_late,
-            "now": s.held_now},
-        "local_rtt_us": {"p50": s.local_rtt_us_p50, "p99": s.local_rtt_us_p99},
-        "probes": {"sent": sum(|p| p.outlet.probes.sent), "answered": sum(|p| p.outlet.probes.answered),
-            "errors": sum(|p| p.outlet.probes.errors)},
-        "cache": {"bytes": s.cache_bytes, "limit": s.cache_limit},
-        "log": {"dropped": facts.log_dropped},
-        "errors": facts.errors,
-    })
+    let sum = |of| u64::from(sum(of));
+    object(vec![
+        ("version", env!("CARGO_PKG_VERSION").into()),
+        ("uptime_s", facts.uptime_s.into()),
+        ("counted_s", facts.counted_s.into()),
+        (
+            "hour",
+            numbers(&[
+                ("seconds", facts.hour.seconds),
+                ("inferred", facts.hour.inferred),
+                ("repaired", facts.hour.repaired),
+                ("beyond", facts.hour.beyond),
+            ]),
+        ),
+        ("mode", facts.mode.into()),
+        ("queues", queues.into()),
+        (
+            "packets",
+            numbers(&[
+                ("down", s.packets_down),
+                ("up", s.packets_up),
+                ("quic", s.packets_quic),
+                ("other", s.packets_other + unseen),
+                ("malformed", s.packets_malformed),
+            ]),
+        ),
+        ("bytes", numbers(&[("down", s.bytes_down), ("up", s.bytes_up)])),
+        (
+            "flows",
+            numbers(&[
+                ("active", s.flows_active),
+                ("protected", s.flows_protected),
+                ("bypassed", s.flows_bypassed),
+                ("evicted", s.flows_evicted),
+            ]),
+        ),
+        (
+            "losses",
+            numbers(&[
+                ("inferred", s.losses_inferred),
+                ("repaired", s.losses_repaired),
+                ("upstream", s.losses_upstream),
+                ("congestion", s.losses_congestion),
+            ]),
+        ),
+        (
+            "resent",
+            numbers(&[
+                ("packets", s.resent_packets),
+                ("bytes", s.resent_bytes),
+                ("limited", s.resent_limited),
+                ("errors", sum(|p| p.outlet.copy_errors)),
+            ]),
+        ),
+        (
+            "reports",
+            numbers(&[
+                ("asked", s.reports_asked),
+                ("missing", s.reports_missing),
+                ("doubted", s.reports_doubted),
+                ("losses", s.losses_reported),
+                ("clients", s.clients_reported),
+                ("unreported", s.clients_unreported),
+            ]),
+        ),
+        (
+            "concealed",
+            numbers(&[
+                ("gaps", s.concealed_gaps),
+                ("held", s.concealed_held),
+                ("late", s.concealed_late),
+                ("now", s.held_now),
+            ]),
+        ),
+        ("local_rtt_us", numbers(&[("p50", s.local_rtt_us_p50), ("p99", s.local_rtt_us_p99)])),
+        (
+            "probes",
+            numbers(&[
+                ("sent", sum(|p| p.outlet.probes.sent)),
+                ("answered", sum(|p| p.outlet.probes.answered)),
+                ("errors", sum(|p| p.outlet.probes.errors)),
+            ]),
+        ),
+        ("cache", numbers(&[("bytes", s.cache_bytes), ("limit", s.cache_limit)])),
+        ("log", numbers(&[("dropped", facts.log_dropped.into())])),
+        ("errors", facts.errors.clone().into()),
+    ])
 }
 
-/// The answer to `flows`.
-pub fn flows(flows: &[FlowInfo]) -> Value {
-    flows
-        .iter()
-        .map(|flow| {
-            let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
-            json!({
-                "client": flow.client.to_string(),
-                "server": flow.server.to_string(),
-                "age_s": flow.age / SEC,
-                "bytes_down": flow.bytes_down,
-                "packets_down": flow.packets_down,
-                "local_rtt_us": flow.local_rtt / 1000,
-                "loss_percent": (loss * 100.0).round() / 100.0,
-                "inferred": flow.inferred,
-                "repaired": flow.repaired,
-                "resent": flow.resent,
-                "protocol": flow.protocol.name(),
-                "state": flow.state.name(),
-            })
-        })
-        .collect()
+/// One of the answers to `flows`.
+pub fn flow(flow: &FlowInfo) -> Value {
+    let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
+    object(vec![
+        ("client", flow.client.to_string().into()),
+        ("server", flow.server.to_string().into()),
+        ("age_s", (flow.age / SEC).into()),
+        ("bytes_down", flow.bytes_down.into()),
+        ("packets_down", flow.packets_down.into()),
+        ("local_rtt_us", (flow.local_rtt / 1000).into()),
+        ("loss_percent", ((loss * 100.0).round() / 100.0).into()),
+        ("inferred", flow.inferred.into()),
+        ("repaired", flow.repaired.into()),
+        ("resent", flow.resent.into()),
+        ("protocol", flow.protocol.name().into()),
+        ("state", flow.state.name().into()),
+    ])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::datapath::{capture, outlet};
+    use serde_json::json;
 
     #[test]
     fn several_queues_are_summed() {

@@ -13,7 +13,7 @@ use pemi_ubus::owner::Object;
 use pemi_ubus::status::meaning;
 use serde_json::{Map, Value};
 
-use crate::daemon::request::{Answer, Request};
+use crate::daemon::request::{Answer, Data, Request};
 use crate::sys::poll::Interest;
 use crate::sys::socket;
 
@@ -26,6 +26,7 @@ pub const METHODS: &Methods = &[
     ("clients", &[("limit", Kind::Int32), ("skip", Kind::Int32)]),
     ("benefit", &[]),
     ("history", &[("seconds", Kind::Int32), ("skip", Kind::Int32)]),
+    ("trend", &[("span", Kind::String), ("limit", Kind::Int32), ("skip", Kind::Int32)]),
     ("reset", &[]),
     ("log", &[("level", Kind::String)]),
 ];
@@ -94,7 +95,8 @@ pub fn answered(
     arguments: Map<String, Value>,
     answer: &mut impl FnMut(Request) -> Answer,
 ) -> Result<Value, u32> {
-    Request::new(method, &arguments.into()).and_then(answer).map_err(|(status, error)| {
+    let answer = Request::new(method, &arguments.into()).and_then(answer);
+    answer.map(Data::tree).map_err(|(status, error)| {
         // There is room for the number only in the answer.
         log::debug!("ubus: {error}");
         status

@@ -81,8 +81,9 @@ pub(crate) trait Capture {
     /// The IP packet that was taken last.
     fn bytes(&mut self) -> &mut [u8];
 
-    /// Lets a packet go on, with a new mark if one is given. This takes effect at the next
-    /// [`Capture::flush`] at the latest, and packets go on in the order of these calls.
+    /// Lets a packet go on; with a new mark, if one is given, by way of the firewall's rules that
+    /// heed it. This takes effect at the next [`Capture::flush`] at the latest, and packets go on
+    /// in the order of these calls.
     fn accept(&mut self, handle: Handle, mark: Option<u32>) -> io::Result<()>;
 
     /// Takes a packet out, because it was sent in another way. Takes effect as above.

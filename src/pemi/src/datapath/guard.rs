@@ -132,7 +132,7 @@ impl Guard {
         let times = self.pulses.iter().map(|pulse| pulse.stood_in.load(Ordering::Relaxed)).sum();
         if times != self.told {
             self.told = times;
-            log::warn!("the daemon stood still; packets passed unhelped meanwhile times={times}");
+            log::warn!("the daemon stood still {times} times; packets passed unhelped meanwhile");
         }
     }
 

@@ -74,7 +74,7 @@ impl Queue {
             while let Some((message, next)) = message::next(&buffer[..len], at) {
                 at = next;
                 match message {
-                    Message::Packet(packet) => verdicts.accept(self, packet.id, None)?,
+                    Message::Packet(packet) => verdicts.accept(self, packet.id, None, false)?,
                     Message::Answer(0) => return verdicts.flush(self),
                     Message::Answer(error) => return Err(io::Error::from_raw_os_error(error)),
                     Message::Other => {}
@@ -87,7 +87,8 @@ impl Queue {
     /// packet that came not long ago, within the last billion.
     pub fn release_all(&self, near: u32) -> io::Result<()> {
         let mut words = [0; MESSAGE_WORDS];
-        let len = ffi::put_accept_all(&mut words, self.id, near.wrapping_add(AHEAD));
+        let all = Verdict::AcceptAll;
+        let len = ffi::put_verdict(&mut words, self.id, near.wrapping_add(AHEAD), all);
         self.socket.send(&as_bytes(&words)[..len])
     }
 
@@ -161,6 +162,8 @@ pub(crate) struct Verdicts {
     given: u32,
     /// One of those that have not been sent lets a packet go on.
     accepted: bool,
+    /// Where the last one begins that lets go on all packets up to one, if nothing came after it.
+    all: Option<usize>,
 }
 
 impl Verdicts {
@@ -171,13 +174,28 @@ impl Verdicts {
             used: 0,
             given: 0,
             accepted: false,
+            all: None,
         }
     }
 
-    /// Adds the verdict that lets packet `id` go on, with a new mark if one is
-    /// given.
-    pub fn accept(&mut self, queue: &Queue, id: u32, mark: Option<u32>) -> io::Result<()> {
-        self.add(queue, Verdict::Accept { mark }, id)
+    /// Adds the verdict that lets packet `id` go on. With a new mark, if one is given, it comes
+    /// by our rules once more, which see the mark: a chain in a later hook would cost every packet
+    /// of the router for this one.
+    /// `alone` says that no other packet waits that has been taken: then packets one after the
+    /// other go on by one message, and the kernel has to find none of them.
+    pub fn accept(
+        &mut self,
+        queue: &Queue,
+        id: u32,
+        mark: Option<u32>,
+        alone: bool,
+    ) -> io::Result<()> {
+        if mark.is_some() || !alone {
+            return self.add(queue, Verdict::Accept { mark }, id);
+        }
+        // In the place of the one before it, which it includes.
+        self.used = self.all.unwrap_or(self.used);
+        self.add(queue, Verdict::AcceptAll, id)
     }
 
     /// Adds the verdict that drops packet `id`.
@@ -189,9 +207,10 @@ impl Verdicts {
         if self.words.len() - self.used < MESSAGE_WORDS {
             self.flush(queue)?;
         }
+        self.all = matches!(verdict, Verdict::AcceptAll).then_some(self.used);
         self.used += ffi::put_verdict(&mut self.words[self.used..], queue.id, id, verdict) / 4;
         self.given = self.given.wrapping_add(1);
-        self.accepted |= matches!(verdict, Verdict::Accept { .. });
+        self.accepted |= !matches!(verdict, Verdict::Drop);
         Ok(())
     }
 
@@ -211,7 +230,7 @@ impl Verdicts {
             return Ok(());
         }
         let len = self.used * 4;
-        (self.used, self.accepted) = (0, false);
+        (self.used, self.accepted, self.all) = (0, false, None);
         let messages = &as_bytes(&self.words)[..len];
         let mut result = Ok(());
         for _ in 0..ATTEMPTS {
@@ -316,16 +335,35 @@ mod tests {
         );
         let mut expected = netlink(40, 0x0301, 1, 1);
         expected.extend(header(12, 2));
-        expected.extend([0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe]);
+        // NF_REPEAT: the rules see the mark.
+        expected.extend([0, 0, 0, 4, 0xff, 0xff, 0xff, 0xfe]);
         expected.extend(header(8, 3));
         expected.extend([0x10, 0, 0, 2]);
         assert_eq!(&as_bytes(&words)[..len], expected);
     }
 
     #[test]
+    fn packets_one_after_the_other_go_on_by_one_message() {
+        // Nothing is sent before there is no more room.
+        let queue = Queue { socket: Socket::open().unwrap(), id: 1 };
+        let mut verdicts = Verdicts::new();
+        for id in 5..8 {
+            verdicts.accept(&queue, id, None, true).unwrap();
+        }
+        assert_eq!((verdicts.used, verdicts.given()), (8, 3));
+        assert_eq!(as_bytes(&verdicts.words)[28..32], [0, 0, 0, 7]);
+        // While others wait, and with a mark, a packet goes by itself, and none is taken back.
+        verdicts.accept(&queue, 9, None, false).unwrap();
+        verdicts.accept(&queue, 8, None, true).unwrap();
+        verdicts.discard(&queue, 10).unwrap();
+        verdicts.accept(&queue, 11, None, true).unwrap();
+        assert_eq!((verdicts.used, verdicts.given()), (5 * 8, 7));
+    }
+
+    #[test]
     fn builds_a_verdict_for_all() {
         let mut words = [0; MESSAGE_WORDS];
-        let len = ffi::put_accept_all(&mut words, 5443, 0xffff_ffff);
+        let len = ffi::put_verdict(&mut words, 5443, 0xffff_ffff, Verdict::AcceptAll);
         let mut expected = netlink(32, 0x0303, 1, 5443);
         expected.extend(header(12, 2));
         expected.extend([0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]);

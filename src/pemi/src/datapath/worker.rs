@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use log::LevelFilter;
 use pemi_engine::packet::{Parsed, Udp, parse};
@@ -25,6 +25,7 @@ use crate::datapath::teller::{Teller, Told};
 use crate::datapath::ways::Way;
 use crate::log::item::Item;
 use crate::log::{events, logger};
+use crate::sys::channel::{Receiver, Refused, Sender};
 use crate::sys::poll::{Interest, Waker};
 use crate::sys::reply::Reply;
 use crate::sys::{checksum, privileges, sched};
@@ -110,8 +111,10 @@ pub struct Line {
     pub commands: Receiver<Command>,
     /// Ready when there is something in `commands`, or to be told by `teller`.
     pub waker: Arc<Waker>,
+    /// Becomes true when packets are taken in, or counters go back to zero.
+    pub moved: Arc<AtomicBool>,
     /// Where events go.
-    pub events: SyncSender<Item>,
+    pub events: Sender<Item>,
     /// Which events somebody wants, until the next [`Command::Configure`].
     pub wanted: Wanted,
     /// Who tells what access points count, if somebody does.
@@ -206,7 +209,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
     /// Does what was asked for.
     fn obey(&mut self) -> io::Result<ControlFlow<()>> {
         self.line.waker.clear();
-        while let Ok(command) = self.line.commands.try_recv() {
+        while let Some(command) = self.line.commands.take() {
             let now = self.capture.now();
             match command {
                 Command::Configure(config, wanted) => {
@@ -228,6 +231,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                     self.engine.reset();
                     self.unseen = 0;
                     self.capture.reset();
+                    self.line.moved.store(true, Ordering::Relaxed);
                 }
                 Command::Stop => return Ok(ControlFlow::Break(())),
             }
@@ -267,8 +271,13 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 self.reports()?;
             }
             let more = self.capture.fill()?;
+            let mut moved = false;
             while let Some(seen) = self.capture.take() {
+                moved = true;
                 self.packet(&seen)?;
+            }
+            if moved {
+                self.line.moved.store(true, Ordering::Relaxed);
             }
             self.capture.flush()?;
             if !more {
@@ -317,7 +326,11 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
         let handle = seen.handle.unwrap_or(Handle(0));
         match self.engine.on_packet(seen.at, direction, self.capture.bytes(), handle) {
             Verdict::Forward => self.accept(seen.handle, None)?,
-            Verdict::Bypass => self.accept(seen.handle, Some(seen.mark | self.bypass_mark))?,
+            // Who has that mark has been here with it: nothing has saved it.
+            Verdict::Bypass => {
+                let new = seen.mark & self.bypass_mark == 0;
+                self.accept(seen.handle, new.then_some(seen.mark | self.bypass_mark))?;
+            }
             Verdict::Hold => {}
         }
         self.act()
@@ -378,8 +391,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 }
                 Action::Event(event) => {
                     if self.line.wanted.wants(&event)
-                        && let Err(TrySendError::Full(_)) =
-                            self.line.events.try_send(Item::Event(event))
+                        && let Err(Refused::Full(_)) = self.line.events.send(Item::Event(event))
                     {
                         logger::count_dropped();
                     }

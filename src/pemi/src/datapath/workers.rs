@@ -4,8 +4,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender, SyncSender};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pemi_engine::Nanos;
@@ -17,19 +17,26 @@ use crate::datapath::outlet::Sockets;
 use crate::datapath::teller::Teller;
 use crate::datapath::worker::{Command, Line, Snapshot, Wanted, Worker};
 use crate::log::item::Item;
+use crate::sys::channel::{self, Sender};
 use crate::sys::poll::{self, Interest, Waker};
-use crate::sys::privileges;
 use crate::sys::reply::{self, Reply};
+use crate::sys::{privileges, thread};
 
 const STACK: usize = 256 << 10;
+/// Commands that may wait for a worker; one that hangs takes none, and whoever asks hears nothing.
+const COMMANDS: usize = 64;
 /// A worker answers within microseconds unless the machine stands still.
 const PATIENCE: Duration = Duration::from_millis(300);
 /// The time that all of them get to end. With the patience above, SIGTERM ends the daemon within a second
 /// though one of them hangs.
 const FAREWELL: Duration = Duration::from_millis(300);
-/// Examinations in a row, a second apart, without an answer, after which a worker counts as
+/// Examinations in a row, a second apart once one was not answered, without an answer, after which a worker counts as
 /// hung. There are no examinations while the whole process is stopped.
 const SILENCE: u32 = 10;
+
+/// So many examinations in a row are spared while no packets come (chosen: flows that have ended
+/// leave the tables without any, and are to be seen to).
+const SPARED: u32 = 9;
 
 /// The main thread's side of a worker.
 struct Thread {
@@ -37,6 +44,8 @@ struct Thread {
     commands: Sender<Command>,
     waker: Arc<Waker>,
     thread: JoinHandle<io::Result<()>>,
+    /// Packets were taken in since the last examination.
+    moved: Arc<AtomicBool>,
     /// Examinations without an answer.
     silent: u32,
 }
@@ -54,13 +63,16 @@ pub struct Workers {
     list: Vec<Thread>,
     /// Ready when one of them has ended.
     ended: Arc<Waker>,
+    /// What was found at the last examination, and how often it has stood for another since.
+    found: Vec<Snapshot>,
+    spared: u32,
 }
 
 impl Workers {
     /// None yet.
     pub fn new() -> Result<Workers, Error> {
         let ended = Waker::new().map_err(Error::Waker)?;
-        Ok(Workers { list: Vec::new(), ended: Arc::new(ended) })
+        Ok(Workers { list: Vec::new(), ended: Arc::new(ended), found: Vec::new(), spared: 0 })
     }
 
     /// Starts a worker for `capture`. `teller` is made for its waker.
@@ -68,13 +80,13 @@ impl Workers {
         &mut self,
         config: &Config,
         capture: impl Capture + Send + 'static,
-        events: SyncSender<Item>,
+        events: Sender<Item>,
         wanted: Wanted,
         teller: impl FnOnce(Arc<Waker>) -> Box<dyn Teller>,
     ) -> Result<(), Error> {
         let queue = capture.id();
         let waker = Arc::new(Waker::new().map_err(Error::Waker)?);
-        let (commands, orders) = mpsc::channel();
+        let (commands, orders) = channel::channel(COMMANDS);
         let sockets = Sockets::open(config).map_err(|error| Error::Refused {
             queue,
             error,
@@ -82,19 +94,25 @@ impl Workers {
             entitled: privileges::are_kept(),
         })?;
         let teller = Some(teller(waker.clone()));
-        let line = Line { commands: orders, waker: waker.clone(), events, wanted, teller };
+        let moved = Arc::new(AtomicBool::new(true));
+        let line = Line {
+            commands: orders,
+            waker: waker.clone(),
+            moved: moved.clone(),
+            events,
+            wanted,
+            teller,
+        };
         let worker = Worker::new(config, capture, sockets, line);
         let (priority, ended) = (config.realtime_priority, self.ended.clone());
-        let thread = thread::Builder::new()
-            .name(format!("pemi-queue-{queue}"))
-            .stack_size(STACK)
-            .spawn(move || {
-                let result = worker.run(priority);
-                ended.wake();
-                result
-            })
+        let work = move || {
+            let result = worker.run(priority);
+            ended.wake();
+            result
+        };
+        let thread = thread::start(&format!("pemi-queue-{queue}"), STACK, Box::new(work))
             .map_err(Error::Thread)?;
-        self.list.push(Thread { queue, commands, waker, thread, silent: 0 });
+        self.list.push(Thread { queue, commands, waker, thread, moved, silent: 0 });
         Ok(())
     }
 
@@ -129,13 +147,23 @@ impl Workers {
         self.ask(Command::Snapshot).into_iter().flatten().collect()
     }
 
-    /// The same, to be called once a second, so that a worker that hangs is found.
+    /// The same, to be called once a second, so that a worker that hangs is found. While no packets
+    /// come nobody is woken for it, but now and then: counters stand still then.
     pub fn examine(&mut self) -> Vec<Snapshot> {
+        let busy =
+            |worker: &Thread| worker.moved.swap(false, Ordering::Relaxed) || worker.silent > 0;
+        // All of them have to be asked whether they have moved.
+        let busy = self.list.iter().filter(|worker| busy(worker)).count() > 0;
+        self.spared = if busy || self.spared >= SPARED { 0 } else { self.spared + 1 };
+        if self.spared > 0 {
+            return self.found.clone();
+        }
         let answers = self.ask(Command::Snapshot);
         for (worker, answer) in self.list.iter_mut().zip(&answers) {
             worker.silent = if answer.is_some() { 0 } else { worker.silent + 1 };
         }
-        answers.into_iter().flatten().collect()
+        self.found = answers.into_iter().flatten().collect();
+        self.found.clone()
     }
 
     /// An error if one of them has ended by itself, or hangs.

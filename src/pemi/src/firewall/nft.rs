@@ -7,13 +7,12 @@
 use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pemi_engine::{MS, Nanos};
 
+use crate::sys::child::{self, Child, Pipes};
 use crate::sys::poll::{self, Interest};
 use crate::sys::signals;
 
@@ -70,40 +69,31 @@ pub fn within(deadline: Duration, text: &str) -> Result<(), Error> {
 
 fn run(program: &Path, deadline: Duration, text: &str) -> Result<(), Error> {
     let failed = |error| Error::NotRun(program.into(), error);
-    let mut child = Command::new(program)
-        .args(["-f", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // If nft ends early it says why. Rules are a few KB, for which the pipe has room.
-        let _ = stdin.write_all(text.as_bytes());
-    }
-    let said = child.stderr.take().map(OwnedFd::from).map(File::from);
-    if !ends(&mut child, said.as_ref(), deadline) {
-        let _ = child.kill();
+    let (mut child, Pipes { mut stdin, stderr: said }) =
+        child::start(program, &["-f", "-"]).map_err(failed)?;
+    // If nft ends early it says why. Rules are a few KB, for which the pipe has room.
+    let _ = stdin.write_all(text.as_bytes());
+    drop(stdin);
+    if !ends(&mut child, &said, deadline) {
+        child.kill();
         // A process that hangs in the kernel is not gone at once. Nobody waits for it.
-        ends(&mut child, said.as_ref(), BURIAL);
+        ends(&mut child, &said, BURIAL);
         return Err(Error::Killed(program.into()));
     }
-    if child.wait().map_err(failed)?.success() {
+    if child.result().map_err(failed)? == Some(true) {
         return Ok(());
     }
     let mut text = Vec::new();
-    if let Some(said) = said {
-        let _ = said.take(MAX_SAID).read_to_end(&mut text);
-    }
+    let _ = said.take(MAX_SAID).read_to_end(&mut text);
     Err(Error::Refused(complaint(&String::from_utf8_lossy(&text))))
 }
 
 /// Waits for its end, unless it takes too long.
-fn ends(child: &mut Child, said: Option<&File>, deadline: Duration) -> bool {
+fn ends(child: &mut Child, said: &File, deadline: Duration) -> bool {
     let mut end = Instant::now() + deadline;
     let mut told = false;
     loop {
-        match child.try_wait() {
+        match child.result() {
             Ok(None) => {}
             // An error means that there is no such child any more.
             Ok(Some(_)) | Err(_) => return true,
@@ -117,8 +107,7 @@ fn ends(child: &mut Child, said: Option<&File>, deadline: Duration) -> bool {
         }
         // Its end closes its standard error. Before that it may say something, which is
         // read afterwards: there is room for more than is kept.
-        let mut interests: Vec<Interest> = said.map(Interest::end).into_iter().collect();
-        let _ = poll::wait(&mut interests, Some(LOOK));
+        let _ = poll::wait(&mut [Interest::end(said)], Some(LOOK));
     }
 }
 

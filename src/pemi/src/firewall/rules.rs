@@ -189,9 +189,11 @@ mod tests {
     fn both_directions_of_the_helped_devices_are_queued() {
         let text = ruleset(&config());
         for part in [
-            "iifname { \"br-lan\", \"eth1\" } udp dport { 443, 8443 } ct direction original goto help",
+            "iifname { \"br-lan\", \"eth1\" } udp dport { 443, 8443 } ct direction original ct mark",
             "oifname { \"br-lan\", \"eth1\" } udp sport { 443, 8443 } ct state established \
-             ct direction reply goto help",
+             ct direction reply ct mark",
+            "\t\tudp dport { 443, 8443 } ct direction original goto help",
+            "\t\tudp sport { 443, 8443 } ct state established ct direction reply goto help",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
@@ -219,14 +221,31 @@ mod tests {
         {
             let marks = Config { bypass_mark: 0x100, helped_mark: 0x200, ..config() };
             let text = ruleset(&Config { repair, ..marks });
-            assert!(text.contains("ct mark & 0x00000100 != 0 return"), "{text}");
             let claim = "ct mark set ct mark | 0x00000200";
-            let claim = format!("ct mark & 0x00000100 == 0 {untranslated}{claim}");
+            let claim = format!("ct mark & 0x00000100 == 0 {untranslated}{claim}\n");
             assert_eq!(text.matches(&claim).count(), 2, "{text}");
-            assert!(text.contains("ct mark set ct mark & 0xfffffcff | 0x00000100"), "{text}");
+            let others = text.find("\t\tct mark & 0x00000200 == 0 return\n").unwrap();
+            let exchange = "\t\tmeta mark & 0x00000100 != 0 \
+                            ct mark set ct mark & 0xfffffcff | 0x00000100 return\n";
+            let exchange = text.find(exchange).unwrap();
+            assert!(others < exchange && exchange < text.find("counter queue").unwrap(), "{text}");
         }
         let fw4 = no_offload(&Config { helped_mark: 0x200, ..config() });
         assert!(fw4.contains("inet fw4 forward ct mark & 0x00000200 != 0 ct state"), "{fw4}");
+        let bridged = ruleset(&Config { mode: Mode::Bridged, bypass_mark: 0x100, ..config() });
+        let learn = bridged.find("\t\tmeta mark & 0x00000100 != 0 goto learn\n").unwrap();
+        assert!(learn < bridged.find("counter queue").unwrap(), "{bridged}");
+        assert_eq!(bridged.matches("\t\tadd @bypassed").count(), 4, "{bridged}");
+    }
+
+    #[test]
+    fn no_chain_but_those_two_is_in_the_way_of_what_is_forwarded() {
+        for mode in [Mode::Routed, Mode::Bridged] {
+            let text = ruleset(&Config { mode, ..config() });
+            let hooks: Vec<_> = text.matches("hook forward").collect();
+            assert_eq!(hooks.len(), if mode == Mode::Routed { 2 } else { 1 }, "{text}");
+            assert!(!text.contains("hook postrouting") && !text.contains("hook prerouting"));
+        }
     }
 
     #[test]
@@ -242,12 +261,11 @@ mod tests {
         for repair in [Repair::Auto, Repair::Radio] {
             let config = Config { repair, ..config() };
             let text = ruleset(&config);
-            let queue = text.find("counter queue").unwrap();
-            let left_out = text.find("\t\tct status dnat return\n").unwrap();
-            assert!(left_out < queue, "{text}");
             assert_eq!(text.matches("ct status & dnat == 0 ct mark set").count(), 2, "{text}");
+            // What is not claimed does not come to the queue.
+            let others = text.find("\t\tct mark & 0x40000000 == 0 return\n").unwrap();
+            assert!(others < text.find("goto help").unwrap(), "{text}");
             let text = iptables(&config).unwrap();
-            assert!(text.contains("-A pemi -m conntrack --ctstate DNAT -j RETURN\n"), "{text}");
             assert!(text.contains("-m conntrack ! --ctstate DNAT -j CONNMARK"), "{text}");
         }
     }
@@ -257,21 +275,22 @@ mod tests {
         let all = Config { repair: Repair::Radio, protocols: Protocols::All, ..config() };
         let text = ruleset(&all);
         for part in [
-            "\"eth1\" } meta l4proto udp ct direction original goto help",
-            "\"eth1\" } meta l4proto udp ct state established ct direction reply goto help",
-            "\"eth1\" } tcp flags & (fin | rst | psh) == 0 meta length <= 100 ct direction original \
+            "\"eth1\" } meta l4proto udp ct direction original ct mark",
+            "\t\tmeta l4proto udp ct direction original goto help",
+            "\t\tmeta l4proto udp ct state established ct direction reply goto help",
+            "\t\ttcp flags & (fin | rst | psh) == 0 meta length <= 100 ct direction original \
              goto help",
-            "\"eth1\" } meta l4proto tcp ct state established ct direction reply goto help",
+            "\t\tmeta l4proto tcp ct state established ct direction reply goto help",
         ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert_eq!(text.matches("ct status & dnat == 0 ct mark set").count(), 4, "{text}");
         let lines = iptables(&all).unwrap();
         for line in [
-            "-A FORWARD -i br-lan -p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:100 \
+            "-A FORWARD -p tcp --tcp-flags FIN,RST,PSH NONE -m length --length 0:100 \
              -m conntrack --ctdir ORIGINAL -g pemi",
-            "-A FORWARD -o eth1 -p tcp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
-            "-A FORWARD -o eth1 -p udp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A FORWARD -p tcp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A FORWARD -p udp -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
         ] {
             assert!(lines.lines().any(|found| found == line), "{line} is not in {lines}");
         }
@@ -293,11 +312,10 @@ mod tests {
             let unmarked = format!(
                 "\t\tct original {family} saddr @{set} ct mark set ct mark & 0xafffffff return\n"
             );
-            let passes = format!("\t\tct original {family} saddr @{set} return\n");
-            for (rule, after) in [(unmarked, "ct mark set ct mark | "), (passes, "counter queue")] {
-                let (at, after) = (text.find(&rule).unwrap(), text.find(after).unwrap());
-                assert!(at < after, "{text}");
-            }
+            let at = text.find(&unmarked).unwrap();
+            // Also those of helped flows, which are claimed already.
+            assert!(at < text.find("ct mark & 0x40000000 != 0 return").unwrap(), "{text}");
+            assert!(at < text.find("ct mark set ct mark | ").unwrap(), "{text}");
             assert!(text.contains(&format!("set {set} {{\n\t\ttype ipv{}", &set[5..])), "{text}");
         }
         // Who is not known to be clean, or of whom nobody speaks any more, comes by the queue.
@@ -336,13 +354,15 @@ mod tests {
         let infer = Config { repair: Repair::Infer, queues: 3, ..config() };
         let text = iptables(&infer).unwrap();
         for line in [
-            "-A FORWARD -i br-lan -p udp --dport 443 -m conntrack --ctdir ORIGINAL -g pemi",
-            "-A FORWARD -o eth1 -p udp --sport 8443 -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
-            "-A pemi -m connmark --mark 0x10000000/0x10000000 -j RETURN",
+            "-A FORWARD -p udp --dport 443 -m conntrack --ctdir ORIGINAL -g pemi",
+            "-A FORWARD -p udp --sport 8443 -m conntrack --ctstate ESTABLISHED --ctdir REPLY -g pemi",
+            "-A FORWARD -m connmark ! --mark 0x40000000/0x40000000 -j RETURN",
+            "-A FORWARD -m connmark --mark 0x40000000/0x40000000 -j RETURN",
+            "-A pemi -m mark --mark 0x10000000/0x10000000 -j RETURN",
             "-A FORWARD -i br-lan -p udp --dport 443 -m conntrack --ctdir ORIGINAL \
              -m connmark ! --mark 0x10000000/0x10000000 -j CONNMARK --set-xmark 0x40000000/0x40000000",
             "-A pemi -j NFQUEUE --queue-balance 5443:5445 --queue-bypass",
-            "-A POSTROUTING -m mark --mark 0x10000000/0x10000000 -j CONNMARK --set-xmark 0x10000000/0x50000000",
+            "-A pemi -m mark --mark 0x10000000/0x10000000 -j CONNMARK --set-xmark 0x10000000/0x50000000",
             "-A OUTPUT -m mark --mark 0x20000000/0x20000000 -p udp --dport 443 -j ACCEPT",
             "-A OUTPUT -m mark --mark 0x20000000/0x20000000 -j CT --notrack",
         ] {
@@ -351,7 +371,6 @@ mod tests {
         // With reports, connections whose server is translated are left out, and nothing else is.
         let reported = iptables(&Config { repair: Repair::Auto, ..infer }).unwrap();
         let same = reported.replace("-m conntrack ! --ctstate DNAT ", "");
-        let same = same.replace("-A pemi -m conntrack --ctstate DNAT -j RETURN\n", "");
         assert!(same == text && reported != text, "{reported}");
         assert!(iptables(&config()).unwrap().contains("NFQUEUE --queue-num 5443 --queue-bypass"));
         assert_eq!(iptables(&Config { mode: Mode::Bridged, ..config() }), None);

@@ -7,13 +7,13 @@
 use std::io::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
 
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use crate::log::item::Item;
+use crate::sys::channel::{Refused, Sender};
 
-static WRITER: OnceLock<SyncSender<Item>> = OnceLock::new();
+static WRITER: OnceLock<Sender<Item>> = OnceLock::new();
 static DROPPED: AtomicU32 = AtomicU32::new(0);
 
 struct Logger;
@@ -29,10 +29,10 @@ impl Log for Logger {
         }
         let line = format!("{} {}\n", record.level(), record.args());
         if let Some(writer) = WRITER.get() {
-            match writer.try_send(Item::Line(record.level(), line.clone())) {
+            match writer.send(Item::Line(record.level(), line.clone())) {
                 Ok(()) => return,
-                Err(TrySendError::Full(_)) => return count_dropped(),
-                Err(TrySendError::Disconnected(_)) => {}
+                Err(Refused::Full(_)) => return count_dropped(),
+                Err(Refused::Abandoned(_)) => {}
             }
         }
         // Not yet, or no longer.
@@ -66,7 +66,7 @@ pub fn init(level: LevelFilter) {
 }
 
 /// Lets the writer print from now on.
-pub fn hand_over(writer: SyncSender<Item>) {
+pub fn hand_over(writer: Sender<Item>) {
     let _ = WRITER.set(writer);
 }
 

@@ -5,8 +5,8 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
-use std::thread;
+use std::iter;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use log::Level;
@@ -15,8 +15,9 @@ use pemi_engine::Event;
 use crate::log::item::Item;
 use crate::log::limit::Limit;
 use crate::log::{events, logger};
-use crate::sys::privileges;
+use crate::sys::channel::{self, Receiver, Refused, Sender};
 use crate::sys::reply::{self, Expected};
+use crate::sys::{privileges, thread};
 
 /// Items that may wait.
 const BACKLOG: usize = 2048;
@@ -30,28 +31,30 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The writer.
 #[derive(Debug)]
 pub struct Writer {
-    sender: SyncSender<Item>,
+    sender: Sender<Item>,
     finished: Expected<()>,
 }
 
 impl Writer {
     /// Starts the thread; events go to `file`, too, if there is one.
     pub fn start(file: Option<File>) -> io::Result<Writer> {
-        let (sender, items) = mpsc::sync_channel(BACKLOG);
+        let (sender, items) = channel::channel(BACKLOG);
         let (done, finished) = reply::pair();
-        thread::Builder::new().name("pemi-writer".into()).stack_size(STACK).spawn(move || {
+        let work = move || {
             // Its files are open already, and it needs no rights. What it writes depends on
             // packets that anybody can send.
             privileges::keep_in_thread(&[]);
             write(&items, file.map(BufWriter::new));
             done.send(());
-        })?;
+            Ok(())
+        };
+        thread::start("pemi-writer", STACK, Box::new(work))?;
         logger::hand_over(sender.clone());
         Ok(Writer { sender, finished })
     }
 
     /// Where to hand things over.
-    pub fn sender(&self) -> SyncSender<Item> {
+    pub fn sender(&self) -> Sender<Item> {
         self.sender.clone()
     }
 
@@ -60,12 +63,12 @@ impl Writer {
         let mut stop = Item::Stop;
         let start = Instant::now();
         // The backlog may be full of lines that nobody takes.
-        while let Err(TrySendError::Full(again)) = self.sender.try_send(stop) {
+        while let Err(Refused::Full(again)) = self.sender.send(stop) {
             if start.elapsed() >= PATIENCE {
                 return;
             }
             stop = again;
-            thread::sleep(Duration::from_millis(5));
+            sleep(Duration::from_millis(5));
         }
         self.finished.wait(PATIENCE);
     }
@@ -97,15 +100,9 @@ fn write(items: &Receiver<Item>, mut file: Option<BufWriter<File>>) {
     let mut lines = Lines::default();
     let mut limit = Limit::new(Instant::now());
     loop {
-        let first = match limit.wait(Instant::now()) {
-            None => items.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(wait) => items.recv_timeout(wait),
-        };
-        if first == Err(RecvTimeoutError::Disconnected) {
-            return;
-        }
+        let first = items.wait(limit.wait(Instant::now()));
         let mut stop = false;
-        for item in first.into_iter().chain(items.try_iter().take(BACKLOG)) {
+        for item in first.into_iter().chain(iter::from_fn(|| items.take()).take(BACKLOG)) {
             match item {
                 Item::Line(level, line) => lines.of(level).push_str(&line),
                 Item::Event(event) => write_event(&event, &mut lines, &mut limit, &mut file),

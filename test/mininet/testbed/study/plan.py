@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from .. import cli
@@ -132,6 +132,14 @@ def read(folder: Path, name: str, size: str, seeds: int | None = None) -> Plan:
             for index, table in enumerate(content.get("tables", []))
         ],
     )
+
+
+def part(plan: Plan, number: int, of: int) -> Plan:
+    """The `number`-th of so many parts, which together have every run once: what several
+    machines share among them. Dealt like cards, since neighbours take alike long."""
+    setups = list(dict.fromkeys(point.setup for point in plan.points))
+    mine = set(setups[number - 1 :: of])
+    return replace(plan, points=[point for point in plan.points if point.setup in mine])
 
 
 def _points(where: str, axes: dict, seeds: int) -> list[Point]:

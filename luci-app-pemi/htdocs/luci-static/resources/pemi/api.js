@@ -3,13 +3,16 @@
 'require baseclass';
 'require rpc';
 'require uci';
+'require pemi.options as options';
 
 /* What is asked of the router, and what a refusal means. */
 
-/* Answers stay below 4 KiB: a sample takes up to 170 bytes, a flow up to 320, a client 750. */
+/* Answers stay below 4 KiB: a sample takes up to 170 bytes, a flow up to 320, a client 750, a part of
+ * a day 70. */
 const SAMPLES = 22;
 const FLOWS = 10;
 const CLIENTS = 5;
+const PARTS = 56;
 
 /* What ubus answers of a file that is not there. */
 const NOT_FOUND = 4;
@@ -36,6 +39,12 @@ const callClients = rpc.declare({
 const callBenefit = rpc.declare({
 	object: 'pemi',
 	method: 'benefit'
+});
+
+const callTrend = rpc.declare({
+	object: 'pemi',
+	method: 'trend',
+	params: [ 'span', 'limit', 'skip' ]
 });
 
 const callHistory = rpc.declare({
@@ -129,7 +138,12 @@ return baseclass.extend({
 		});
 	},
 
-	/* Names of hosts by their addresses. */
+	/* A few parts of the last day or week, before so many newest ones. */
+	trend: function(span, skip) {
+		return answer(callTrend(span, PARTS, skip));
+	},
+
+	/* Names of hosts by their addresses, those of their network cards among them. */
 	names: function() {
 		return answer(callHints()).then(function(hints) {
 			const names = {};
@@ -137,8 +151,9 @@ return baseclass.extend({
 			Object.keys(hints).forEach(function(mac) {
 				const hint = hints[mac] || {};
 
+				/* On a router that is a bridge alone stations have no addresses. */
 				if (hint.name)
-					[].concat(hint.ipaddrs || [], hint.ip6addrs || []).forEach(function(address) {
+					[ mac.toLowerCase() ].concat(hint.ipaddrs || [], hint.ip6addrs || []).forEach(function(address) {
 						names[address] = hint.name;
 					});
 			});
@@ -169,7 +184,7 @@ return baseclass.extend({
 		if (!uci.get('pemi', 'main'))
 			return null;
 
-		return [ '1', 'on', 'true', 'yes', 'enabled' ].indexOf(uci.get('pemi', 'main', 'enabled')) > -1;
+		return options.isOn(uci.get('pemi', 'main', 'enabled'));
 	},
 
 	/* Never rejects: { value } or { error: { kind, message } }. */

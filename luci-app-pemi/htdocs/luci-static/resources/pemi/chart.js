@@ -3,7 +3,7 @@
 'require baseclass';
 'require dom';
 
-/* A line chart of the last two minutes. Text is HTML, so that the drawing may be
+/* A line chart of the last minutes or days. Text is HTML, so that the drawing may be
  * stretched to any width; colours come from the theme where it has them. */
 
 const SVG = 'http://www.w3.org/2000/svg';
@@ -28,6 +28,14 @@ function svg(name, attributes) {
 	return node;
 }
 
+/* How far back a chart goes: seconds, how long samples may be apart in one line, what stands below it and
+ * before sums. */
+const SPANS = {
+	now: { seconds: 120, gap: 3, axis: [ _('2 min ago'), _('1 min'), _('now') ], sum: _('In two minutes:') },
+	day: { seconds: 86400, gap: 900, axis: [ _('24 h ago'), _('12 h'), _('now') ], sum: _('In 24 hours:') },
+	week: { seconds: 604800, gap: 5400, axis: [ _('7 days ago'), _('3 ½ days'), _('now') ], sum: _('In seven days:') }
+};
+
 /* 1, 2 or 5 and zeros. */
 function roundUp(value) {
 	const power = Math.pow(10, Math.floor(Math.log(value) / Math.LN10));
@@ -38,7 +46,8 @@ function roundUp(value) {
 	return steps[0] * power;
 }
 
-function line(samples, key, from, span, top, area) {
+/* A sample is a moment, or a time since `begin` that has one value. */
+function line(samples, key, from, span, gap, top, area) {
 	const path = [];
 	let before = null;
 
@@ -54,16 +63,20 @@ function line(samples, key, from, span, top, area) {
 		if (value == null || sample.t < from)
 			return;
 
-		const x = ((sample.t - from) * WIDTH / span).toFixed(1);
+		const begin = sample.begin == null ? sample.t : Math.max(sample.begin, from);
+		const x = ((begin - from) * WIDTH / span).toFixed(1);
 		const y = (HEIGHT - Math.min(value / top, 1) * HEIGHT).toFixed(1);
 
-		if (before == null || sample.t - before > 3) {
+		if (before == null || sample.t - before > gap) {
 			close();
 			path.push(area ? 'M' + x + ' ' + HEIGHT + ' L' + x + ' ' + y : 'M' + x + ' ' + y);
 		}
 		else {
 			path.push('L' + x + ' ' + y);
 		}
+
+		if (sample.begin != null)
+			path.push('H' + ((sample.t - from) * WIDTH / span).toFixed(1));
 
 		before = sample.t;
 	});
@@ -91,10 +104,11 @@ function legend(series) {
 }
 
 return baseclass.extend({
-	/* spec: title, format, least (of the scale), series of key, label, help, colour,
-	 * dash, area, sum (of the window instead of the last value). */
+	/* spec: title, span (now, day, week), format, least (of the scale), series of key, label, help,
+	 * colour, dash, area, sum (of the span instead of the last value). */
 	create: function(spec) {
 		const id = 'pemi-chart-%d'.format(charts++);
+		const span = SPANS[spec.span];
 		const title = svg('title', { id: id + '-title' });
 		const description = svg('desc', { id: id + '-desc' });
 		const drawing = svg('svg', {
@@ -135,6 +149,7 @@ return baseclass.extend({
 
 		return {
 			spec: spec,
+			span: span,
 			series: series,
 			description: description,
 			highest: highest,
@@ -142,13 +157,11 @@ return baseclass.extend({
 			node: E('div', { 'class': 'pemi-chart' }, [
 				E('h4', {}, [ spec.title ]),
 				E('div', { 'style': 'position:relative' }, [ drawing, highest, note ]),
-				E('div', { 'style': 'display:flex;justify-content:space-between;opacity:.8', 'aria-hidden': 'true' }, [
-					E('small', {}, [ _('2 min ago') ]),
-					E('small', {}, [ _('1 min') ]),
-					E('small', {}, [ _('now') ])
-				]),
+				E('div', { 'style': 'display:flex;justify-content:space-between;opacity:.8', 'aria-hidden': 'true' }, span.axis.map(function(text) {
+					return E('small', {}, [ text ]);
+				})),
 				E('div', { 'class': 'pemi-legend' }, [
-					spec.series[0].sum ? E('span', { 'style': 'margin-right:1em;opacity:.8' }, [ _('In two minutes:') ]) : ''
+					spec.series[0].sum ? E('span', { 'style': 'margin-right:1em;opacity:.8' }, [ span.sum ]) : ''
 				].concat(series.map(function(one) {
 					return one.entry.node;
 				})))
@@ -156,10 +169,16 @@ return baseclass.extend({
 		};
 	},
 
-	update: function(chart, samples, span) {
+	/* What came in the span until `now`, or until the last sample. */
+	update: function(chart, samples, until) {
 		const spec = chart.spec;
-		const now = samples.length ? samples[samples.length - 1].t : 0;
+		const span = chart.span.seconds;
+		const now = until || (samples.length ? samples[samples.length - 1].t : 0);
 		let most = 0;
+
+		samples = samples.filter(function(sample) {
+			return sample.t >= now - span;
+		});
 
 		chart.series.forEach(function(one) {
 			one.values = samples.map(function(sample) {
@@ -181,7 +200,7 @@ return baseclass.extend({
 				return a + b;
 			}, 0);
 
-			one.path.setAttribute('d', line(samples, one.spec.key, now - span, span, top, one.spec.area));
+			one.path.setAttribute('d', line(samples, one.spec.key, now - span, span, chart.span.gap, top, one.spec.area));
 			one.text = last == null ? '-' : spec.format(one.spec.sum ? sum : last);
 			dom.content(one.entry.value, one.text);
 		});
@@ -203,7 +222,7 @@ return baseclass.extend({
 			dom.content(chart.note, told ? _('Nothing was measured yet') : _('Not told by this version of the daemon'));
 
 		chart.description.textContent = chart.series.map(function(one) {
-			return _('%s: %s, highest in the last two minutes %s').format(one.spec.label, one.text, spec.format(one.most));
+			return _('%s: %s, highest %s').format(one.spec.label, one.text, spec.format(one.most));
 		}).join('. ');
 	}
 });

@@ -69,7 +69,7 @@ function curve(client) {
 }
 
 function small(text) {
-	return E('small', { 'style': 'opacity:.8;word-break:break-all' }, [ text ]);
+	return E('small', { 'style': 'opacity:.8;font-weight:normal;overflow-wrap:anywhere' }, [ text ]);
 }
 
 /* In one line. */
@@ -79,9 +79,10 @@ function whole(node) {
 
 function who(client) {
 	const known = client.addresses || [];
-	const others = (client.name ? known.slice(0, 1) : []).concat(client.mac || []);
+	/* Whose name nobody knows may be known by the network card. */
+	const other = client.name ? known[0] || client.mac : known.length ? client.mac : null;
 
-	return E('span', { 'title': known.join(' ') }, [ client.name || known[0] || client.mac, ' ', client.name || known.length ? small(others.join(' ')) : '' ]);
+	return E('span', { 'title': known.concat(client.mac || []).join(' ') }, [ client.name || known[0] || client.mac, ' ', other ? small(other) : '' ]);
 }
 
 function share(client) {
@@ -119,17 +120,17 @@ function columns() {
 		{ label: _('Radio'), show: function(c) {
 			return c.interface ? E('span', {}, [ whole(c.band || ''), ' ', whole(E('small', { 'style': 'opacity:.8' }, [ c.interface ])) ]) : '-';
 		} },
-		{ label: _('Signal'), show: function(c) { return c.signal_dbm == null ? '-' : whole('%d dBm'.format(c.signal_dbm)); } },
+		{ label: _('In words'), wide: true, show: function(c, helping) { return E('span', { 'class': 'pemi-words' }, [ sentence(c, helping) ]); } },
 		{ label: _('Lost in the last hour'), help: _('In a thousand packets, after all retries of the radio'), show: share },
+		{ label: _('Packets'), help: _('Whether they come by PEMI'),
+			show: function(c, helping) { return E('span', { 'class': 'pemi-gate', 'title': gate(c, helping)[1] }, [ gate(c, helping)[0] ]); } },
+		{ label: _('Signal'), show: function(c) { return c.signal_dbm == null ? '-' : whole('%d dBm'.format(c.signal_dbm)); } },
 		{ label: _('Retries'), help: _('Attempts beyond the first, in a hundred packets. Some drivers do not count them.'),
 			show: function(c) { return c.hour ? format.percent(c.hour.retries_percent) : '-'; } },
 		{ label: _('Radio queue'), help: _('Packets that wait in the radio, and those that it has dropped because too many did'),
 			show: function(c) { return c.queue ? _('%s, dropped: %s').format(format.count(c.queue.packets), format.count(c.queue.drops)) : '-'; } },
-		{ label: _('Packets'), help: _('Whether they come by PEMI'),
-			show: function(c, helping) { return E('span', { 'class': 'pemi-gate', 'title': gate(c, helping)[1] }, [ gate(c, helping)[0] ]); } },
 		{ label: _('Connections, repaired, copies'), help: _('Connections helped now; losses repaired and copies sent so far'),
-			show: function(c) { return [ c.helped.flows, c.helped.repaired, c.helped.copies ].map(format.count).join(' / '); } },
-		{ label: _('In words'), show: function(c, helping) { return E('span', { 'class': 'pemi-words' }, [ sentence(c, helping) ]); } }
+			show: function(c) { return [ c.helped.flows, c.helped.repaired, c.helped.copies ].map(format.count).join(' / '); } }
 	];
 }
 
@@ -173,7 +174,7 @@ return baseclass.extend({
 	/* Takes an answer. Those of the round before stay until their turn has come. */
 	update: function(table, answer, names) {
 		const came = (answer.clients || []).map(function(client) {
-			const named = (client.addresses || []).filter(function(address) {
+			const named = (client.addresses || []).concat(client.mac || []).filter(function(address) {
 				return names[address];
 			});
 
@@ -204,7 +205,7 @@ return baseclass.extend({
 
 		table.all.forEach(function(client, at) {
 			table.node.appendChild(E('tr', { 'class': 'tr cbi-rowstyle-%d'.format(at % 2 + 1) }, table.columns.map(function(column) {
-				return E('td', { 'class': 'td', 'data-title': column.label }, [ column.show(client, answer.helping) ]);
+				return E('td', { 'class': column.wide ? 'td pemi-wide' : 'td', 'data-title': column.label }, [ column.show(client, answer.helping) ]);
 			})));
 		});
 

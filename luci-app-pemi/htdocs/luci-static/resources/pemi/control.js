@@ -5,8 +5,8 @@
 'require uci';
 'require ui';
 
-/* Switching it on and off. "On" takes two things: the option enabled, and the init
- * script's start at boot. Whoever switches it on means both. */
+/* Switching it on and off: one switch, which is the option enabled. Whoever switches it on means at
+ * every boot, so the init script's own start at boot is switched on along, and left on. */
 
 /* Not by "rc init": whoever is granted that may stop any service of the router. */
 const callExec = rpc.declare({
@@ -92,20 +92,12 @@ return baseclass.extend({
 		});
 	},
 
-	start: function() {
-		return init('start');
-	},
-
-	/* Until the next boot, or the next change of the settings. */
-	stop: function() {
-		return init('stop');
-	},
-
 	restart: function() {
 		return init('restart');
 	},
 
-	boot: function(enable) {
-		return init(enable ? 'enable' : 'disable');
+	/* At every boot as well. */
+	boot: function() {
+		return init('enable');
 	}
 });

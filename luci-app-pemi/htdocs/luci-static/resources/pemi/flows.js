@@ -36,7 +36,7 @@ function client(flow) {
 	if (!flow.name)
 		return E('span', { 'style': 'word-break:break-all' }, [ flow.from.address ]);
 
-	return E('span', {}, [ flow.name, ' ', E('small', { 'style': 'opacity:.8;word-break:break-all' }, [ flow.from.address ]) ]);
+	return E('span', {}, [ flow.name, ' ', E('small', { 'style': 'opacity:.8;font-weight:normal;word-break:break-all' }, [ flow.from.address ]) ]);
 }
 
 function columns() {
@@ -72,6 +72,7 @@ function draw(table) {
 		column.head.setAttribute('aria-sort', column !== table.by ? 'none' : table.down ? 'descending' : 'ascending');
 		dom.content(column.button, column.label + mark);
 	});
+	table.choice.value = table.by.key;
 
 	while (table.node.childNodes.length > 1)
 		table.node.removeChild(table.node.lastChild);
@@ -86,6 +87,24 @@ function draw(table) {
 		table.node.appendChild(E('tr', { 'class': 'tr placeholder' }, [
 			E('td', { 'class': 'td', 'colspan': table.columns.length }, [ E('em', {}, [ _('No connections now') ]) ])
 		]));
+}
+
+/* In a narrow window, where there are no titles. */
+function choice(table) {
+	table.choice = E('select', {
+		'class': 'cbi-input-select',
+		'change': function() {
+			table.by = table.columns.filter(function(column) {
+				return column.key == table.choice.value;
+			})[0];
+			table.down = !!table.by.number;
+			draw(table);
+		}
+	}, table.columns.map(function(column) {
+		return E('option', { 'value': column.key }, [ column.label ]);
+	}));
+
+	return E('label', {}, [ _('Sorted by'), ' ', table.choice ]);
 }
 
 return baseclass.extend({
@@ -111,7 +130,7 @@ return baseclass.extend({
 			}))
 		]);
 
-		table.frame = narrow.frame(table.node);
+		table.frame = narrow.frame(table.node, choice(table));
 
 		return table;
 	},

@@ -3,7 +3,10 @@
 'require baseclass';
 'require pemi.format as format';
 
-/* Queue, memory and Sidekick as a table of names and values. */
+/* What goes on inside, in plain words. */
+
+/* Of the memory for copies. */
+const FULL = 0.9;
 
 function sum(list, key) {
 	return (Array.isArray(list) ? list : []).reduce(function(total, one) {
@@ -14,14 +17,6 @@ function sum(list, key) {
 /* Of a part of the answer that an older daemon may lack. */
 function figure(part, key, show) {
 	return part && part[key] != null ? show(part[key]) : '-';
-}
-
-function bar(used, limit) {
-	const percent = limit ? Math.min(100, Math.round(used * 100 / limit)) : 0;
-
-	return E('div', { 'class': 'cbi-progressbar', 'title': '%s / %s (%d%%)'.format(format.bytes(used), format.bytes(limit), percent) }, [
-		E('div', { 'style': 'width:%d%%'.format(percent) })
-	]);
 }
 
 function row(name, help, value) {
@@ -46,27 +41,64 @@ function helper(sidekick) {
 	];
 }
 
+function keepsUp(queues) {
+	const missed = sum(queues, 'missed');
+	const dropped = sum(queues, 'kernel_dropped') + sum(queues, 'user_dropped');
+
+	if (!missed && !dropped)
+		return _('Yes');
+
+	return _('No: %s packets passed unhelped, %s were lost').format(format.count(missed), format.count(dropped));
+}
+
+/* Bytes, as a share of what went to the clients: that is what others have to share the air with. */
+function copies(status) {
+	const resent = status.resent;
+	const down = (status.bytes || {}).down;
+
+	if (!resent || resent.packets == null)
+		return '-';
+
+	const said = down && resent.bytes != null
+		? _('%s, %s of the traffic').format(format.count(resent.packets), format.percent(resent.bytes * 100 / down))
+		: format.count(resent.packets);
+
+	return resent.limited ? _('%s; the limit of copies kept back %s more').format(said, format.count(resent.limited)) : said;
+}
+
+function replies(concealed) {
+	const held = figure(concealed, 'held', format.count);
+
+	return concealed && concealed.late ? _('%s; %s of them as long as they may').format(held, format.count(concealed.late)) : held;
+}
+
+/* Full is how it should be: the oldest packets make room. */
+function memory(cache) {
+	if (!cache || !cache.limit)
+		return '-';
+
+	const said = _('%s of %s').format(format.bytes(cache.bytes), format.bytes(cache.limit));
+
+	return cache.bytes > cache.limit * FULL ? _('%s: full, as it should be; the oldest make room').format(said) : said;
+}
+
+function connections(flows) {
+	const figures = [ 'active', 'protected', 'bypassed' ].map(function(key) {
+		return figure(flows, key, format.count);
+	});
+
+	return String.prototype.format.apply(_('%s known, %s helped now, %s let go as they need no help'), figures);
+}
+
 return baseclass.extend({
 	render: function(status) {
-		const cache = status.cache || {};
-		const flows = status.flows;
-		const queues = status.queues;
-		const dropped = sum(queues, 'kernel_dropped') + sum(queues, 'user_dropped');
-
 		return E('table', { 'class': 'table' }, [].concat(
-			row(_('Packets seen'), _('Packets of the selected ports that came by'),
-				format.count(sum(queues, 'packets'))),
-			row(_('Packets missed'), _('The kernel let them pass because PEMI did not keep up'),
-				format.count(sum(queues, 'missed'))),
-			row(_('Packets dropped by the kernel'), _('Should be 0: these were lost in the queue'),
-				format.count(dropped)),
-			row(_('Connections seen, helped, let go'), _('Those let go need no help and pass at full speed'),
-				'%s / %s / %s'.format(figure(flows, 'active', format.count), figure(flows, 'protected', format.count), figure(flows, 'bypassed', format.count))),
-			row(_('Packets sent again'), _('Copies, and how many of them were not sent because the limit was reached'),
-				_('%s, held back by the limit: %s').format(figure(status.resent, 'packets', format.count), figure(status.resent, 'limited', format.count))),
-			row(_('Acknowledgements held'), _('Held for a moment so that the sender does not slow down; late ones reached the time limit'),
-				_('%s, late: %s').format(figure(status.concealed, 'held', format.count), figure(status.concealed, 'late', format.count))),
-			row(_('Memory for copies'), _('Packets kept in case they have to be sent again'), bar(cache.bytes || 0, cache.limit || 0)),
+			row(_('Does the router keep up?'), _('Packets pass unhelped where it does not'), keepsUp(status.queues)),
+			row(_('Connections'), '', connections(status.flows)),
+			row(_('Packets looked at'), _('Packets of the selected ports that came by'), format.count(sum(status.queues, 'packets'))),
+			row(_('Packets sent again'), _('Copies of packets that seemed to be lost'), copies(status)),
+			row(_('Replies that waited until a loss was repaired'), _('Otherwise the server would slow down'), replies(status.concealed)),
+			row(_('Memory for copies'), _('Packets kept in case they have to be sent again'), memory(status.cache)),
 			helper(status.sidekick),
 			row(_('Mode'), '', status.mode == 'bridged' ? _('Bridged') : status.mode == 'routed' ? _('Routed') : '-'),
 			row(_('Version, running for'), '', '%s, %s'.format(status.version || '-', format.duration(status.uptime_s)))

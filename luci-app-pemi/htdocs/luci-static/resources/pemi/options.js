@@ -26,6 +26,11 @@ function common(a, b) {
 }
 
 return baseclass.extend({
+	/* What uci calls on. */
+	isOn: function(value) {
+		return [ '1', 'on', 'true', 'yes', 'enabled' ].indexOf(value) > -1;
+	},
+
 	/* A missing option means its default, so an empty field is right. */
 	range: function(least, most) {
 		return function(section_id, value) {

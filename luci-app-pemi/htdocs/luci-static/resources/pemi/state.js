@@ -47,7 +47,7 @@ function silent(facts) {
 			text: _('Install the package pemi, then reload this page.') };
 
 	if (!facts.wanted)
-		return { kind: 'off', level: 'notice', badge: _('Off'),
+		return { kind: 'off', level: '', badge: _('Off'),
 			title: _('PEMI is switched off'),
 			text: _('Connections pass as if it were not there.') };
 
@@ -110,7 +110,7 @@ return baseclass.extend({
 			return facts.error && facts.error.kind != 'absent' ? refused(facts.error) : silent(facts);
 
 		if (status.helping === false)
-			return { kind: 'meter', level: 'notice', badge: _('Off'),
+			return { kind: 'meter', level: '', badge: _('Off'),
 				title: _('PEMI is switched off, and looks at the Wi-Fi'),
 				text: _('Connections pass as if it were not there. What the Wi-Fi loses on the way to each client stands below.') };
 

@@ -54,6 +54,41 @@ fn what_gets_shorter_before_a_copy_can_be_replied_to_has_shed_ranges() {
 }
 
 #[test]
+fn the_first_reply_that_can_tell_of_a_copy_shows_the_repair_although_it_is_late() {
+    let mut s = with_base(40);
+    assert!(is_gap(s.read(&facts(42, 0))));
+    let first = Facts { prunes: true, tells_first: true, due: 1, ..facts(40, 1) };
+    assert_eq!(s.read(&first), Reading::Closed, "the copy's own reply was lost");
+}
+
+#[test]
+fn a_reply_to_a_copy_and_to_no_packet_closes_a_gap_although_a_field_is_longer() {
+    let mut s = with_base(40);
+    assert!(is_gap(s.read(&facts(42, 0))));
+    let late = Facts { prunes: true, tells_first: true, due: 1, explained: false, ..facts(41, 1) };
+    let to_packet = Facts { explained: true, ..late };
+    assert_eq!(s.clone().read(&to_packet), Reading::Plain);
+    assert_eq!(s.read(&late), Reading::Closed);
+}
+
+#[test]
+fn the_floor_makes_no_step_of_two_gaps_odd() {
+    let mut s = with_base(36);
+    s.read(&facts(37, 0));
+    assert!(is_gap(s.read(&facts(41, 0))), "and not noise");
+}
+
+#[test]
+fn what_was_given_up_takes_its_longer_field_along() {
+    let mut s = with_base(36);
+    assert!(is_gap(s.read(&facts(39, 0))), "a gap and a longer field");
+    s.read(&facts(38, 1));
+    assert!(is_gap(s.read(&facts(40, 1))));
+    s.abandoned(3, 1);
+    assert_eq!(s.excess(40), 2, "the other one is still open");
+}
+
+#[test]
 fn small_steps_move_the_base_but_late_replies_do_not() {
     let mut s = with_base(36);
     s.read(&Facts { explained: false, ..facts(37, 0) });

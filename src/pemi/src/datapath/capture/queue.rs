@@ -40,6 +40,9 @@ pub(crate) struct Nfqueue {
     inbox: Inbox,
     /// Datagrams in the inbox.
     filled: usize,
+    /// When they were taken. All of them were waiting by then, and none had left, so none can be
+    /// the cause of another; asking for each takes a small router some hundred instructions.
+    filled_at: Time,
     /// Which of them is being read, and where its next message begins.
     datagram: usize,
     next: usize,
@@ -91,6 +94,7 @@ impl Nfqueue {
             beat,
             inbox: Inbox::new(),
             filled: 0,
+            filled_at: clock::now(),
             datagram: 0,
             next: 0,
             packet: 0..0,
@@ -103,13 +107,18 @@ impl Nfqueue {
         }
     }
 
+    /// Packets that were taken and have no verdict yet.
+    fn held(&self) -> u32 {
+        self.taken.wrapping_sub(self.verdicts.given())
+    }
+
     fn seen(&mut self, packet: Packet) -> Seen {
         self.taken = self.taken.wrapping_add(1);
         self.numbering.seen(packet.id);
         self.packet = packet.payload;
         Seen {
             handle: Some(Handle(packet.id)),
-            at: self.now(),
+            at: self.filled_at,
             devices: (packet.indev, packet.outdev),
             ports: packet.ports,
             mark: packet.mark,
@@ -132,7 +141,7 @@ impl Capture for Nfqueue {
     }
 
     fn wait(&mut self, others: &mut Interests, mut timeout: Option<Nanos>) -> io::Result<()> {
-        let held = self.taken.wrapping_sub(self.verdicts.given());
+        let held = self.held();
         let lately = self.taken.wrapping_sub(self.before);
         self.before = self.taken;
         // What is held waits for a packet that may be the next one.
@@ -159,6 +168,7 @@ impl Capture for Nfqueue {
 
     fn fill(&mut self) -> io::Result<bool> {
         self.filled = self.inbox.fill(&self.queue)?;
+        self.filled_at = self.now();
         (self.datagram, self.next) = (0, 0);
         Ok(self.filled == BATCH)
     }
@@ -187,7 +197,7 @@ impl Capture for Nfqueue {
     }
 
     fn accept(&mut self, handle: Handle, mark: Option<u32>) -> io::Result<()> {
-        self.verdicts.accept(&self.queue, handle.0, mark)
+        self.verdicts.accept(&self.queue, handle.0, mark, self.held() == 1)
     }
 
     fn discard(&mut self, handle: Handle) -> io::Result<()> {

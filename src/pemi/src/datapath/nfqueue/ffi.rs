@@ -174,29 +174,16 @@ pub(crate) fn put_bind(buffer: &mut [u32; MESSAGE_WORDS], queue: u16, max_len: u
     }
 }
 
-/// Writes the message that lets go on all packets that wait, up to `id`. Returns the number
-/// of bytes.
-pub(crate) fn put_accept_all(buffer: &mut [u32; MESSAGE_WORDS], queue: u16, id: u32) -> usize {
-    // SAFETY: as in `put_bind`, with one attribute.
-    unsafe {
-        let message = nfq_nlmsg_put(
-            buffer.as_mut_ptr().cast(),
-            libc::NFQNL_MSG_VERDICT_BATCH as c_int,
-            queue.into(),
-        );
-        nfq_nlmsg_verdict_put(message, id.cast_signed(), libc::NF_ACCEPT);
-        (*message).nlmsg_len as usize
-    }
-}
-
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Verdict {
-    /// It goes on, with a new mark if one is given.
+    /// It goes on; with a new mark, if one is given, through the hook in which it waits once more.
     Accept {
         /// The mark.
         mark: Option<u32>,
     },
+    /// It goes on, and all others that wait and have a lower number.
+    AcceptAll,
     /// It is gone.
     Drop,
 }
@@ -207,18 +194,19 @@ pub(crate) enum Verdict {
 /// # Panics
 /// If the buffer is shorter than [`MESSAGE_WORDS`].
 pub(crate) fn put_verdict(buffer: &mut [u32], queue: u16, id: u32, verdict: Verdict) -> usize {
+    let kind = match verdict {
+        Verdict::AcceptAll => libc::NFQNL_MSG_VERDICT_BATCH,
+        _ => libc::NFQNL_MSG_VERDICT,
+    };
     let (verdict, mark) = match verdict {
-        Verdict::Accept { mark } => (libc::NF_ACCEPT, mark),
+        Verdict::Accept { mark: None } | Verdict::AcceptAll => (libc::NF_ACCEPT, None),
+        Verdict::Accept { mark } => (libc::NF_REPEAT, mark),
         Verdict::Drop => (libc::NF_DROP, None),
     };
     assert!(buffer.len() >= MESSAGE_WORDS);
     // SAFETY: as in `put_bind`; the room was checked above.
     unsafe {
-        let message = nfq_nlmsg_put(
-            buffer.as_mut_ptr().cast(),
-            libc::NFQNL_MSG_VERDICT as c_int,
-            queue.into(),
-        );
+        let message = nfq_nlmsg_put(buffer.as_mut_ptr().cast(), kind as c_int, queue.into());
         nfq_nlmsg_verdict_put(message, id.cast_signed(), verdict);
         if let Some(mark) = mark {
             nfq_nlmsg_verdict_put_mark(message, mark);

@@ -86,7 +86,9 @@ fn packet(buffer: &[u8], at: usize) -> Option<Packet> {
     let mut packet = Packet::default();
     let mut named = false;
     let mut tag = None;
-    for (kind, data) in attributes(buffer, at) {
+    let mut next = at;
+    while let Some((kind, data)) = attribute(buffer, next) {
+        next = align(data.end);
         let value = &buffer[data.clone()];
         match kind {
             libc::NFQA_PACKET_HDR => {
@@ -115,30 +117,36 @@ fn packet(buffer: &[u8], at: usize) -> Option<Packet> {
 /// The tag that the kernel keeps beside the packet: protocol and control bits.
 fn vlan(value: &[u8]) -> Option<(u16, u16)> {
     let be16 = |wanted| {
-        let (_, data) = attributes(value, 0).find(|(kind, _)| *kind == wanted)?;
-        value[data].first_chunk().copied().map(u16::from_be_bytes)
+        let mut at = 0;
+        loop {
+            let (kind, data) = attribute(value, at)?;
+            if kind == wanted {
+                return value[data].first_chunk().copied().map(u16::from_be_bytes);
+            }
+            at = align(data.end);
+        }
     };
     Some((be16(libc::NFQA_VLAN_PROTO)?, be16(libc::NFQA_VLAN_TCI)?))
 }
 
-/// The attributes from `at` on: types, and where their values are.
-fn attributes(buffer: &[u8], mut at: usize) -> impl Iterator<Item = (i32, Range<usize>)> + '_ {
-    std::iter::from_fn(move || {
-        let len = usize::from(u16_at(buffer, at)?);
-        let kind = i32::from(u16_at(buffer, at + 2)? & ATTRIBUTE_TYPE);
-        let data = at + ATTRIBUTE_HEADER..at.checked_add(len)?;
-        if len < ATTRIBUTE_HEADER || data.end > buffer.len() {
-            return None;
-        }
-        at = align(data.end);
-        Some((kind, data))
+/// The attribute at `at`: its type, and where its value is. Packets have ten of them, so it is
+/// worth its place where they are read.
+#[inline(always)]
+fn attribute(buffer: &[u8], at: usize) -> Option<(i32, Range<usize>)> {
+    let [a, b, c, d] = *buffer.get(at..)?.first_chunk()?;
+    let len = usize::from(u16::from_ne_bytes([a, b]));
+    let end = at + len;
+    (len >= ATTRIBUTE_HEADER && end <= buffer.len()).then(|| {
+        (i32::from(u16::from_ne_bytes([c, d]) & ATTRIBUTE_TYPE), at + ATTRIBUTE_HEADER..end)
     })
 }
 
+#[inline(always)]
 fn align(offset: usize) -> usize {
     offset.saturating_add(3) & !3
 }
 
+#[inline(always)]
 fn be32(value: &[u8]) -> Option<u32> {
     value.first_chunk().copied().map(u32::from_be_bytes)
 }

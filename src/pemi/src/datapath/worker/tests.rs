@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-use std::sync::mpsc::{self, Sender};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::config::{Protocols, Repair};
-use crate::sys::reply;
+use crate::sys::{channel, reply};
 use pemi_engine::packet::find;
 use pemi_engine::{EventKind, Fate, FlowState, SEC, Ticket, Time};
 use scripted::{Book, Cue, Script, Shared, Wire, cue, world};
@@ -17,20 +17,29 @@ struct Bench {
     worker: Worker<Script, Book>,
     commands: Sender<Command>,
     waker: Arc<Waker>,
+    moved: Arc<AtomicBool>,
 }
 
 impl Bench {
     fn new(config: &Config, script: Vec<Cue>) -> Bench {
         let world = world();
         world.borrow_mut().script.extend(script);
-        let (commands, orders) = mpsc::channel();
+        let (commands, orders) = channel::channel(1);
         let waker = Arc::new(Waker::new().unwrap());
-        let (events, _) = mpsc::sync_channel(1);
+        let (events, _) = channel::channel(1);
         let wanted = Wanted::new(false, LevelFilter::Error);
         let teller = None;
-        let line = Line { commands: orders, waker: waker.clone(), events, wanted, teller };
+        let moved = Arc::default();
+        let line = Line {
+            commands: orders,
+            waker: waker.clone(),
+            moved: Arc::clone(&moved),
+            events,
+            wanted,
+            teller,
+        };
         let worker = Worker::new(config, Script::new(&world), Book::new(&world), line);
-        Bench { world, worker, commands, waker }
+        Bench { world, worker, commands, waker, moved }
     }
 
     /// Until all of the script has come.
@@ -207,6 +216,18 @@ fn what_the_engine_cannot_use_goes_on_at_once() {
     assert!(bench.tell(Command::Reset).is_continue());
     let snapshot = bench.snapshot();
     assert_eq!((snapshot.unseen, snapshot.capture.missed), (0, 0));
+}
+
+#[test]
+fn whether_there_were_packets_or_a_reset_is_told_without_a_question() {
+    let cues = vec![cue(Time::ZERO + SEC, Some(1), packet(Direction::Up, false, 60, 1))];
+    let mut bench = Bench::new(&Config::default(), cues);
+    bench.play();
+    assert!(bench.moved.swap(false, Ordering::Relaxed));
+    bench.snapshot();
+    assert!(!bench.moved.load(Ordering::Relaxed));
+    assert!(bench.tell(Command::Reset).is_continue());
+    assert!(bench.moved.load(Ordering::Relaxed));
 }
 
 #[test]

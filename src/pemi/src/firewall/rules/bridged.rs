@@ -40,25 +40,24 @@ pub fn nft(config: &Config) -> String {
         );
         let _ = writeln!(look, "\t\t{there} @bypassed{version} return");
         for tuple in [there, back] {
-            let _ = writeln!(
-                learn,
-                "\t\tmeta mark & {bypass_mark:#010x} != 0 add @bypassed{version} {{ {tuple} }}"
-            );
+            let _ = writeln!(learn, "\t\tadd @bypassed{version} {{ {tuple} }}");
         }
     }
     let forward = forward(config);
+    // The packet with whose verdict the daemon lets a flow go comes through this hook once more.
     let help = match forward.is_empty() {
         true => String::new(),
-        false => format!("\tchain help {{\n{look}\t\t{}\n\t}}\n\n", queue(config)),
+        false => format!(
+            "\tchain learn {{\n{learn}\t}}\n\n\tchain help {{
+\t\tmeta mark & {bypass_mark:#010x} != 0 goto learn\n{look}\t\t{}\n\t}}\n",
+            queue(config)
+        ),
     };
     format!(
-        "{sets}\tchain forward {{
+        "{sets}{help}
+\tchain forward {{
 \t\ttype filter hook forward priority {AFTER_FILTERS}; policy accept;
 {forward}\t}}
-
-{help}\tchain postrouting {{
-\t\ttype filter hook postrouting priority filter; policy accept;
-{learn}\t}}
 "
     )
 }

@@ -40,9 +40,7 @@ enum Test<'a> {
     /// A packet of a connection with this mark, or without it.
     OfConnection(u32),
     NotOfConnection(u32),
-    /// A packet of a connection whose server has another address for the client, or of one where
-    /// it has not.
-    Translated,
+    /// A packet of a connection whose server has the same address for the client and for us.
     NotTranslated,
 }
 
@@ -56,8 +54,10 @@ enum Act {
     Accept,
     /// Connection tracking does not look at it.
     Untracked,
-    /// The mark of its connection loses some bits and gets others.
-    Mark { clear: u32, set: u32 },
+    /// Its connection gets this mark.
+    Mark(u32),
+    /// Its connection loses one mark and gets another, and no more rules.
+    Exchange { clear: u32, set: u32 },
     /// It waits for the daemon.
     Queue,
 }
@@ -68,7 +68,6 @@ enum Chain {
     Claim,
     Forward,
     Help,
-    Postrouting,
     Output,
 }
 
@@ -93,32 +92,35 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
     let Config { mark, bypass_mark, helped_mark, .. } = *config;
     let devices = Devices::of(config);
     let rule = |tests, act| Rule { tests, act };
-    let ours = || Act::Mark { clear: 0, set: helped_mark };
     match chain {
         Chain::Claim | Chain::Forward | Chain::Help if devices == Devices::None => Vec::new(),
         // The first rule of fw4's forward chain puts connections into its flowtable, past
         // which no packet comes: they have to be marked before it (`no_offload`).
-        Chain::Claim => ours_of(config, devices)
-            .map(|test| {
+        Chain::Claim => {
+            let claimed = rule(vec![Test::OfConnection(helped_mark)], Act::Return);
+            let claim = |test| {
                 let mut tests = vec![test, Test::NotOfConnection(bypass_mark)];
                 tests.extend(sends(config).then_some(Test::NotTranslated));
-                rule(tests, ours())
-            })
-            .collect(),
+                rule(tests, Act::Mark(helped_mark))
+            };
+            [claimed].into_iter().chain(ours_of(config, devices).map(claim)).collect()
+        }
+        // All others leave by one test: each costs a small router fifty instructions a packet.
         Chain::Forward => {
-            ours_of(config, devices).map(|test| rule(vec![test], Act::Help)).collect()
+            let others = rule(vec![Test::NotOfConnection(helped_mark)], Act::Return);
+            // Of which devices they are, `claim` has asked: names take longest to compare.
+            let ours = ours_of(config, Devices::Any).map(|test| rule(vec![test], Act::Help));
+            [others].into_iter().chain(ours).collect()
         }
-        Chain::Help => {
-            let translated = sends(config).then(|| rule(vec![Test::Translated], Act::Return));
-            let bypassed = rule(vec![Test::OfConnection(bypass_mark)], Act::Return);
-            [bypassed].into_iter().chain(translated).chain([rule(vec![], Act::Queue)]).collect()
-        }
-        // The daemon adds bypass_mark to the mark of the packet with whose verdict it
-        // lets a flow go; the queue's own hook does not see that packet again.
-        Chain::Postrouting => vec![rule(
-            vec![Test::Marked(bypass_mark)],
-            Act::Mark { clear: helped_mark, set: bypass_mark },
-        )],
+        // The daemon adds bypass_mark to the mark of the packet with whose verdict it lets a flow
+        // go, and has the kernel take that packet through this hook once more.
+        Chain::Help => vec![
+            rule(
+                vec![Test::Marked(bypass_mark)],
+                Act::Exchange { clear: helped_mark, set: bypass_mark },
+            ),
+            rule(vec![], Act::Queue),
+        ],
         // Copies are no new packets to connection tracking, except on their way up,
         // where they have to be translated like those before them.
         Chain::Output => vec![
@@ -138,7 +140,6 @@ pub fn nft(config: &Config) -> String {
         (Chain::Claim, format!("claim {{\n\t\t{}", base("forward", "mangle"))),
         (Chain::Forward, format!("forward {{\n\t\t{}", base("forward", AFTER_FILTERS))),
         (Chain::Help, "help {".into()),
-        (Chain::Postrouting, format!("postrouting {{\n\t\t{}", base("postrouting", "mangle"))),
         (Chain::Output, format!("output {{\n\t\t{}", base("output", "raw"))),
     ] {
         let rules = rules(config, chain);
@@ -147,8 +148,8 @@ pub fn nft(config: &Config) -> String {
         }
         let gap = if chain == Chain::Claim { "" } else { "\n" };
         let _ = writeln!(text, "{gap}\tchain {head}");
-        if config.gates() && !rules.is_empty() {
-            text.push_str(&clean(config, chain));
+        if config.gates() && chain == Chain::Claim && !rules.is_empty() {
+            text.push_str(&clean(config));
         }
         for rule in rules {
             let tests = rule.tests.iter().map(nft_test);
@@ -160,18 +161,18 @@ pub fn nft(config: &Config) -> String {
     text
 }
 
-/// The first rules of a chain, for clean clients, which iptables has no sets of: those who began a connection, whatever the
-/// direction of the packet, and before any translation. Their connections have neither mark:
-/// helped ones go there again, and who was let go is claimed as any other when its client begins
-/// to lose.
-fn clean(config: &Config, chain: Chain) -> String {
+/// The first rules of the first chain, for clean clients, which iptables has no sets of: those who
+/// began a connection, whatever the direction of the packet, and before any translation. Their
+/// connections have neither mark, so all other chains leave them alone: helped ones go there again,
+/// and who was let go is claimed as any other when its client begins to lose. What is never claimed
+/// need not be looked up.
+fn clean(config: &Config) -> String {
     let unmark = !(config.bypass_mark | config.helped_mark);
-    let act = match chain {
-        Chain::Claim => format!("ct mark set ct mark & {unmark:#010x} return"),
-        Chain::Help => "return".into(),
-        _ => return String::new(),
-    };
-    format!("\t\tct original ip saddr @clean4 {act}\n\t\tct original ip6 saddr @clean6 {act}\n")
+    let never = if config.others() { "" } else { "\t\tmeta l4proto != udp return\n" };
+    let act = format!("ct mark set ct mark & {unmark:#010x} return");
+    format!(
+        "{never}\t\tct original ip saddr @clean4 {act}\n\t\tct original ip6 saddr @clean6 {act}\n"
+    )
 }
 
 fn base(hook: &str, priority: impl std::fmt::Display) -> String {
@@ -208,7 +209,6 @@ fn nft_test(test: &Test) -> String {
         Test::Marked(mark) => format!("meta mark & {mark:#010x} != 0"),
         Test::OfConnection(mark) => format!("ct mark & {mark:#010x} != 0"),
         Test::NotOfConnection(mark) => format!("ct mark & {mark:#010x} == 0"),
-        Test::Translated => "ct status dnat".into(),
         Test::NotTranslated => "ct status & dnat == 0".into(),
     }
 }
@@ -219,9 +219,9 @@ fn nft_act(config: &Config, act: &Act) -> String {
         Act::Return => "return".into(),
         Act::Accept => "accept".into(),
         Act::Untracked => "notrack".into(),
-        Act::Mark { clear: 0, set } => format!("ct mark set ct mark | {set:#010x}"),
-        Act::Mark { clear, set } => {
-            format!("ct mark set ct mark & {:#010x} | {set:#010x}", !clear & !set)
+        Act::Mark(set) => format!("ct mark set ct mark | {set:#010x}"),
+        Act::Exchange { clear, set } => {
+            format!("ct mark set ct mark & {:#010x} | {set:#010x} return", !clear & !set)
         }
         Act::Queue => queue(config),
     }
@@ -235,7 +235,7 @@ pub fn iptables(config: &Config) -> String {
     let mut text = String::new();
     for (table, chains) in [
         ("raw", &[(Chain::Output, "OUTPUT")][..]),
-        ("mangle", &[(Chain::Claim, "FORWARD"), (Chain::Postrouting, "POSTROUTING")]),
+        ("mangle", &[(Chain::Claim, "FORWARD")]),
         ("security", &[(Chain::Forward, "FORWARD"), (Chain::Help, OURS)]),
     ] {
         let _ = writeln!(text, "*{table}");
@@ -244,9 +244,10 @@ pub fn iptables(config: &Config) -> String {
         }
         for (chain, name) in chains {
             for rule in rules(config, *chain) {
-                let act = iptables_act(config, &rule.act);
-                for tests in alternatives(&rule.tests) {
-                    let _ = writeln!(text, "-A {name}{tests} {act}");
+                for act in iptables_acts(config, &rule.act) {
+                    for tests in alternatives(&rule.tests) {
+                        let _ = writeln!(text, "-A {name}{tests} {act}");
+                    }
                 }
             }
         }
@@ -305,19 +306,22 @@ fn iptables_test(test: &Test) -> Vec<String> {
         Test::NotOfConnection(mark) => {
             vec![format!("-m connmark ! --mark {mark:#010x}/{mark:#010x}")]
         }
-        Test::Translated => vec!["-m conntrack --ctstate DNAT".into()],
         Test::NotTranslated => vec!["-m conntrack ! --ctstate DNAT".into()],
     }
 }
 
-fn iptables_act(config: &Config, act: &Act) -> String {
-    match act {
+/// An act is one rule or several after each other, all with the same tests.
+fn iptables_acts(config: &Config, act: &Act) -> Vec<String> {
+    let marked =
+        |clear: u32, set: u32| format!("-j CONNMARK --set-xmark {set:#010x}/{clear:#010x}");
+    vec![match act {
         Act::Help => format!("-g {OURS}"),
         Act::Return => "-j RETURN".into(),
         Act::Accept => "-j ACCEPT".into(),
         Act::Untracked => "-j CT --notrack".into(),
-        Act::Mark { clear, set } => {
-            format!("-j CONNMARK --set-xmark {set:#010x}/{:#010x}", clear | set)
+        Act::Mark(set) => marked(*set, *set),
+        Act::Exchange { clear, set } => {
+            return vec![marked(clear | set, *set), "-j RETURN".into()];
         }
         Act::Queue => match queues(config) {
             (first, last) if first == last => {
@@ -325,5 +329,5 @@ fn iptables_act(config: &Config, act: &Act) -> String {
             }
             (first, last) => format!("-j NFQUEUE --queue-balance {first}:{last} --queue-bypass"),
         },
-    }
+    }]
 }

@@ -7,13 +7,12 @@
 'require ui';
 'require pemi.api as api';
 'require pemi.benefit as benefit';
-'require pemi.chart as chart';
 'require pemi.clients as clients';
 'require pemi.control as control';
 'require pemi.flows as flows';
-'require pemi.format as format';
 'require pemi.health as health';
 'require pemi.samples as samples';
+'require pemi.spans as spans';
 'require pemi.state as state';
 
 /* One question a second, in turns, and none while nobody looks. */
@@ -29,37 +28,6 @@ const SERVICE_EVERY = 20;
 const NAMES_EVERY = 120;
 /* What help is worth changes with every download at most. */
 const BENEFIT_EVERY = 30;
-
-function charts() {
-	return [
-		chart.create({ title: _('Losses per second'), format: format.count, least: 5, series: [
-			{ key: 'inferred', label: _('Noticed'), colour: 'main', sum: true, help: _('Packets that seem to be lost') },
-			{ key: 'repaired', label: _('Repaired'), colour: 'good', sum: true, area: true, help: _('Seen to be repaired by a copy') },
-			{ key: 'beyond', label: _('Beyond reach'), colour: 'bad', dash: '4 3', sum: true,
-				help: _('Lost before the router, or left alone because the Wi-Fi was congested') }
-		] }),
-		chart.create({ title: _('Throughput'), format: format.bits, least: 1000000, series: [
-			{ key: 'down_bps', label: _('Download rate'), colour: 'main', area: true },
-			{ key: 'up_bps', label: _('Upload rate'), colour: 'good', dash: '4 3' }
-		] }),
-		chart.create({ title: _('Acknowledgements held per second'), format: format.count, least: 5, series: [
-			{ key: 'held', label: _('Held'), colour: 'main', sum: true, area: true,
-				help: _('Until the loss that they would tell of is repaired') }
-		] }),
-		chart.create({ title: _('Round trip between router and clients'), format: format.ms, least: 5000, series: [
-			{ key: 'rtt', label: _('Median'), colour: 'main' }
-		] })
-	];
-}
-
-/* A sample as it is drawn: what is not known is null rather than 0, and what the daemon
- * does not tell is undefined. */
-function drawn(sample) {
-	return Object.assign({}, sample, {
-		beyond: sample.upstream == null ? undefined : state.beyond(sample),
-		rtt: sample.local_rtt_us === 0 ? null : sample.local_rtt_us
-	});
-}
 
 function warning(text, link, level) {
 	return E('div', { 'class': 'alert-message ' + (level || 'warning') }, [
@@ -86,41 +54,10 @@ return view.extend({
 		this.tick = 0;
 		this.samples = samples.empty();
 		this.names = {};
-		this.charts = charts();
+		this.spans = spans.create(L.bind(this.draw, this));
 		this.table = flows.create();
 		this.clients = clients.create();
-		this.nodes = {
-			state: E('div', {}),
-			buttons: E('div', { 'class': 'pemi-buttons', 'style': 'margin:.5em 0' }),
-			warnings: E('div', {}),
-			benefit: E('div', { 'class': 'pemi-benefit' }),
-			health: E('div', {})
-		};
-		this.nodes.clients = E('div', { 'class': 'cbi-section', 'style': 'display:none' }, [
-			E('h3', {}, [ _('Wi-Fi of each client') ]),
-			this.clients.frame
-		]);
-		this.nodes.helped = E('div', {}, [
-			E('div', { 'class': 'cbi-section' }, [
-				E('h3', {}, [ _('Last two minutes') ]),
-				E('div', { 'style': 'display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,36em),1fr));gap:1em 2em;margin-bottom:1.5em' },
-					this.charts.map(function(one) {
-						return one.node;
-					}))
-			]),
-			E('div', { 'class': 'cbi-section' }, [
-				E('h3', {}, [ _('Connections with the most traffic') ]),
-				this.table.frame
-			])
-		]);
-		this.nodes.live = E('div', {}, [
-			this.nodes.helped,
-			this.nodes.clients,
-			E('div', { 'class': 'cbi-section' }, [
-				E('h3', {}, [ _('Health') ]),
-				this.nodes.health
-			])
-		]);
+		this.nodes = this.frame();
 
 		this.take('status', answers[1]);
 		this.take('service', answers[2]);
@@ -138,9 +75,38 @@ return view.extend({
 			E('div', { 'class': 'cbi-map-descr' }, [
 				_('Makes web pages, videos and calls that use QUIC fast again where the Wi-Fi loses packets: lost packets are sent again by the router, before the server notices.')
 			]),
-			E('div', { 'class': 'cbi-section' }, [ this.nodes.state, this.nodes.benefit, this.nodes.buttons, this.nodes.warnings ]),
+			E('div', { 'class': 'cbi-section' }, [ this.nodes.state, this.nodes.benefit, this.nodes.sentence, this.nodes.buttons, this.nodes.warnings ]),
 			this.nodes.live
 		]);
+	},
+
+	/* What it does, for whom, and at the end what only few want to know. */
+	frame: function() {
+		const section = function(title, content) {
+			return E('div', { 'class': 'cbi-section' }, [ E('h3', {}, [ title ]), content ]);
+		};
+		const nodes = {
+			state: E('div', {}),
+			sentence: E('div', {}),
+			buttons: E('div', { 'class': 'pemi-buttons', 'style': 'margin:.5em 0' }),
+			warnings: E('div', {}),
+			benefit: E('div', { 'class': 'pemi-benefit' }),
+			health: E('div', {}),
+			losses: section(_('Losses on the Wi-Fi'), this.spans.first),
+			clients: section(_('Clients'), this.clients.frame),
+			flows: section(_('Connections with the most traffic'), this.table.frame)
+		};
+
+		nodes.clients.style.display = 'none';
+		nodes.live = E('div', {}, [
+			nodes.losses, nodes.clients, nodes.flows,
+			E('details', { 'class': 'cbi-section pemi-details', 'style': 'margin-top:1.5em' }, [
+				E('summary', { 'style': 'cursor:pointer;font-size:1.2em;margin-bottom:.5em' }, [ _('Details') ]),
+				nodes.health, this.spans.more
+			])
+		]);
+
+		return nodes;
 	},
 
 	/* The next question; a page that nobody sees asks nothing. */
@@ -166,6 +132,8 @@ return view.extend({
 			what = 'service';
 		else if (tick % BENEFIT_EVERY == 1)
 			what = 'benefit';
+		else if (spans.due(this.spans))
+			what = 'trend';
 		else
 			what = turn(samples.hole(this.samples) == null ? TURNS : TURNS_CATCHING_UP);
 
@@ -189,6 +157,8 @@ return view.extend({
 			return api.history(api.SAMPLES, samples.newest(this.samples) - this.hole);
 		case 'clients':
 			return api.clients(clients.come(this.clients));
+		case 'trend':
+			return api.trend(this.spans.chosen, spans.due(this.spans).skip);
 		default:
 			return api[what]();
 		}
@@ -214,10 +184,13 @@ return view.extend({
 		case 'service':
 			this.lost = false;
 
-			if (answer.error)
-				this.service = null;
-			else
-				this.service = { found: !!value, running: !!(value && value.running), boot: !!(value && value.enabled) };
+			/* A busy router leaves out what did not answer within 3 s. Then it is there if it answers
+			 * or has settings, and nothing is known of boot that could be wrong. */
+			this.service = answer.error && !this.status ? null : {
+				found: !!value || !!this.status || api.wanted() !== null,
+				running: value ? !!value.running : !!this.status,
+				boot: value ? !!value.enabled : true
+			};
 			break;
 
 		case 'history':
@@ -243,6 +216,10 @@ return view.extend({
 			this.queues = value;
 			break;
 
+		case 'trend':
+			spans.take(this.spans, value);
+			break;
+
 		case 'benefit':
 			dom.content(this.nodes.benefit, benefit.render(value));
 			break;
@@ -265,20 +242,18 @@ return view.extend({
 	draw: function() {
 		const verdict = state.judge({ status: this.status, error: this.error, service: this.service,
 			wanted: api.wanted(), queues: this.queues });
-		const list = this.samples.list.map(drawn);
-
 		dom.content(this.nodes.state, [
 			E('p', { 'data-pemi-state': verdict.kind }, [
 				E('span', { 'class': 'label ' + verdict.level, 'style': 'margin-right:.5em' }, [ verdict.badge ]),
 				E('strong', {}, [ verdict.title ])
 			]),
 			verdict.text ? E('p', {}, [ verdict.text ]) : '',
-			verdict.kind == 'running' ? E('p', { 'class': 'pemi-sentence' }, [ state.sentence(this.status) ]) : '',
-			this.service && this.service.found && !this.service.boot && api.wanted()
-				? E('p', {}, [ _('It does not start at boot now') ]) : '',
+			this.startsNot()
+				? E('p', {}, [ _('Somebody has disabled its start at boot: after the next boot it is off. "Switch on" mends that.') ]) : '',
 			verdict.link
 				? E('p', {}, [ E('a', { 'href': L.url(verdict.link) }, [ state.label(verdict.link) ]) ]) : ''
 		]);
+		dom.content(this.nodes.sentence, verdict.kind == 'running' ? E('p', { 'class': 'pemi-sentence' }, [ state.sentence(this.status) ]) : '');
 		this.drawButtons(verdict);
 		dom.content(this.nodes.warnings, this.status ? state.warnings(this.status).map(function(one) {
 			return warning(one.text, one.link);
@@ -287,21 +262,22 @@ return view.extend({
 
 		this.nodes.live.style.display = this.status ? '' : 'none';
 		this.nodes.benefit.style.display = this.status && verdict.kind != 'meter' ? '' : 'none';
-		this.nodes.helped.style.display = verdict.kind == 'meter' ? 'none' : '';
+		this.nodes.losses.style.display = this.nodes.flows.style.display = verdict.kind == 'meter' ? 'none' : '';
 
 		if (!this.status)
 			return;
 
-		this.charts.forEach(function(one) {
-			chart.update(one, list, samples.WINDOW);
-		});
+		spans.update(this.spans, this.samples.list);
 		dom.content(this.nodes.health, health.render(this.status));
+	},
+
+	startsNot: function() {
+		return this.service && this.service.found && !this.service.boot && api.wanted();
 	},
 
 	/* Drawn anew only when they change: a button under the pointer stays. */
 	drawButtons: function(verdict) {
-		const boot = this.service && this.service.boot;
-		const key = [ verdict.kind, api.wanted(), boot, !!this.status, this.service != null ].join();
+		const key = [ verdict.kind, api.wanted(), this.startsNot(), !!this.status, this.service != null ].join();
 
 		if (key == this.buttons)
 			return;
@@ -309,24 +285,18 @@ return view.extend({
 		this.buttons = key;
 
 		const all = [];
+		const off = !api.wanted() && (!this.status || verdict.kind == 'meter');
 
-		if (!this.service || !this.service.found || verdict.kind == 'denied') {
-			/* Nothing to control, or not allowed to. */
-		}
-		else if (!api.wanted() && (!this.status || verdict.kind == 'meter')) {
-			all.push(this.button('on', _('Switch on'), 'cbi-button-apply important', _('Starts it, now and at every boot')));
-		}
-		else {
-			if (this.status || this.service.running)
-				all.push(this.button('restart', _('Restart'), 'cbi-button-action', _('Connections go on; what is under repair is not')),
-					this.button('stop', _('Stop'), 'cbi-button-action', _('Until the next boot or change of the settings')));
-			else
-				all.push(this.button('start', _('Start'), 'cbi-button-apply', ''));
+		/* Otherwise there is nothing to control, or nobody who may. */
+		if (this.service && this.service.found && verdict.kind != 'denied') {
+			if (off || this.startsNot())
+				all.push(this.button('on', _('Switch on'), 'cbi-button-apply important', _('Starts it, now and at every boot')));
 
-			all.push(boot
-				? this.button('noboot', _('Do not start at boot'), 'cbi-button-action', _('It starts at boot now'))
-				: this.button('boot', _('Start at boot'), 'cbi-button-action', _('It does not start at boot now')));
-			all.push(this.button('off', _('Switch off'), 'cbi-button-negative', _('Stops it, now and at every boot')));
+			if (!off)
+				all.push(this.status || this.service.running
+					? this.button('restart', _('Restart'), 'cbi-button-action', _('Connections go on; what is under repair is not'))
+					: this.button('restart', _('Start'), 'cbi-button-apply', ''),
+				this.button('off', _('Switch off'), 'cbi-button-negative', _('Stops it, now and at every boot')));
 		}
 
 		dom.content(this.nodes.buttons, all);
@@ -344,9 +314,7 @@ return view.extend({
 	},
 
 	act: function(action) {
-		const done = action == 'boot' ? control.boot(true) : action == 'noboot' ? control.boot(false) : control[action]();
-
-		return done.then(L.bind(function() {
+		return control[action]().then(L.bind(function() {
 			return Promise.all([ api.settle(api.service()), api.settle(api.status()) ]);
 		}, this)).then(L.bind(function(answers) {
 			this.take('service', answers[0]);

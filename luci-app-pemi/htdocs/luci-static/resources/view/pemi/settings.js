@@ -3,8 +3,10 @@
 'require view';
 'require form';
 'require uci';
+'require ui';
 'require tools.widgets as widgets';
 'require pemi.api as api';
+'require pemi.control as control';
 'require pemi.options as options';
 'require pemi.state as state';
 
@@ -14,6 +16,28 @@ const MARKS = [
 	{ name: 'helped_mark', standard: '0x40000000', label: _('Mark of connections helped') }
 ];
 
+/* A list may be one string, and choices have an order of their own. */
+function words(given) {
+	return L.toArray(given).slice().sort().join(' ');
+}
+
+/* Saving writes what was changed, and nothing else. LuCI would take out of the file what is the default,
+ * and write every switch. */
+function exact(o) {
+	const parse = o.parse;
+
+	o.parse = function(section_id) {
+		const was = this.cfgvalue(section_id);
+		const shown = was != null ? was : this.default;
+		const same = words(this.formvalue(section_id)) === words(shown);
+
+		/* What was right before may be wrong beside what was changed. */
+		return same && this.isValid(section_id) ? Promise.resolve() : parse.apply(this, arguments);
+	};
+
+	return o;
+}
+
 /* What an empty field means is shown in it. */
 function value(section, tab, name, label, help, standard, check) {
 	const o = tab ? section.taboption(tab, form.Value, name, label, help)
@@ -22,46 +46,61 @@ function value(section, tab, name, label, help, standard, check) {
 	o.placeholder = standard;
 	o.validate = check;
 
-	return o;
+	return exact(o);
 }
 
 function flag(section, tab, name, label, help, standard) {
 	const o = tab ? section.taboption(tab, form.Flag, name, label, help)
 		: section.option(form.Flag, name, label, help);
 
-	/* Written even if it is the default, so that the file says what is meant. */
+	/* Once it is changed it is written even if it is the default, so that the file says what is meant. */
 	o.default = standard;
 	o.rmempty = false;
+	/* The file may say on or yes. */
+	o.load = function(section_id) {
+		const given = uci.get('pemi', section_id, name);
 
-	return o;
+		return given == null ? given : options.isOn(given) ? '1' : '0';
+	};
+
+	return exact(o);
 }
 
 function list(section, tab, name, label, help, choices) {
 	const o = section.taboption(tab, form.ListValue, name, label, help);
 
+	const given = uci.get('pemi', 'main', name);
+
+	/* What somebody has written into the file can be chosen as well. */
+	if (given && !choices.some(function(choice) { return choice[0] == given; }))
+		choices = choices.concat([ [ given, given ] ]);
+
 	choices.forEach(function(choice) {
 		o.value(choice[0], choice[1]);
 	});
 	o.default = choices[0][0];
+	o.rmempty = choices[0][0] == '';
 
-	return o;
+	return exact(o);
 }
 
 function basic(s) {
 	let o;
 
-	flag(s, 'basic', 'enabled', _('Switched on'), _('It also has to start at boot, see the overview.'), '0');
+	flag(s, 'basic', 'enabled', _('Switched on'), _('Now, and at every boot.'), '0');
 
 	o = s.taboption('basic', widgets.NetworkSelect, 'network', _('Networks'),
 		_('Networks whose clients are helped: those of your Wi-Fi. If neither a network nor a device is chosen, it is lan.'));
 	o.multiple = true;
 	o.nocreate = true;
+	exact(o);
 
 	o = s.taboption('basic', widgets.DeviceSelect, 'device', _('Network devices'),
 		_('Or devices, besides the networks. In bridged mode the ports of the bridge that lead to the clients.'));
 	o.multiple = true;
 	/* Not nocreate: what is chosen and not there, or not to be seen by this account, stays. */
 	o.noaliases = true;
+	exact(o);
 
 	list(s, 'basic', 'mode', _('Mode'),
 		_('Bridged is for access points, where clients and the way to the Internet are on one bridge. It needs the package kmod-nft-bridge and the ports of the clients as devices. A change restarts the service.'),
@@ -81,7 +120,9 @@ function basic(s) {
 	o.placeholder = '443';
 	o.validate = options.ports;
 
-	if (!L.hasViewPermission())
+	if (L.hasViewPermission())
+		exact(o);
+	else
 		o.cfgvalue = function(section_id) {
 			return L.toArray(uci.get('pemi', section_id, 'port')).join(', ') || this.placeholder;
 		};
@@ -93,19 +134,24 @@ function advanced(s) {
 	value(s, 'advanced', 'max_flows', _('Connections known at a time'),
 		_('16 to 65536. Beyond this the one that was quiet for longest is forgotten.'), '1024', options.range(16, 65536));
 	value(s, 'advanced', 'resend_percent', _('Limit of copies (%)'),
-		_('0 to 100. Largest share of the packets of a connection that is sent again, besides one for each loss that was seen to be repaired.'), '10', options.range(0, 100));
+		_('0 to 100. Largest share of the packets of a connection that is sent again, besides 48 packets and one for each loss that was seen to be repaired.'), '10', options.range(0, 100));
+	value(s, 'advanced', 'resend_total_percent', _('Limit of all copies (%)'),
+		_('0 to 100. Largest share of copies of all connections together in the traffic of a second, besides 128 KiB.'), '50', options.range(0, 100));
 	list(s, 'advanced', 'repair', _('How losses are known'),
 		_('By the Wi-Fi of this router: its driver reports what was lost, where it can; everywhere else replies tell, as always. New, and tried with few drivers. A change restarts the service.'),
 		[ [ 'auto', _('By the Wi-Fi of this router, where it counts losses, too') ], [ 'infer', _('By the replies of clients') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
 	list(s, 'advanced', 'protocols', _('Protocols that are repaired'),
 		_('Everything over TCP and UDP: calls, games, tunnels and downloads over TCP, too. Only with losses known by the Wi-Fi of this router, and all connections of the clients then pass through PEMI. A change restarts the service.'),
 		[ [ 'quic', _('QUIC') ], [ 'all', _('Everything over TCP and UDP') ] ]);
-	flag(s, 'advanced', 'conceal', _('Hold acknowledgements'),
+	flag(s, 'advanced', 'conceal', _('Keep servers at full speed'),
 		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
 	value(s, 'advanced', 'release_s', _('Let go after (s)'),
 		_('0 to 86400. A connection without a repair for so long passes without PEMI from then on, at full speed. 0: never.'), '30', options.range(0, 86400));
 	value(s, 'advanced', 'control_percent', _('Left alone for comparison (%)'),
 		_('0 to 50. So many connections, by chance, are not helped, so that PEMI can tell what its help is worth. 0: all are helped, and nobody can tell.'), '5', options.range(0, 50));
+	list(s, 'advanced', 'benefit', _('Keep comparison and history'),
+		_('What the overview tells of benefit, days and weeks. In memory a reboot of the router ends it. On flash it is written once an hour at most, since that wears. A change restarts the service.'),
+		[ [ '', _('In memory') ], [ '/etc/pemi/benefit', _('On flash, over reboots') ] ]);
 	value(s, 'advanced', 'queues', _('Packet queues'),
 		_('1 to 8, each with a thread of its own. A change restarts the service.'), '1', options.range(1, 8));
 	value(s, 'advanced', 'queue', _('Number of the first queue'),
@@ -133,6 +179,8 @@ function advanced(s) {
 		})));
 	});
 
+	flag(s, 'advanced', 'run_as_root', _('Run as root if it has to'),
+		_('Only where the account pemi is missing: then PEMI does not start otherwise. Installing the package again adds the account, which is better.'), '0');
 	list(s, 'advanced', 'log_level', _('What is logged'), _('In the system log.'),
 		[ [ 'info', _('Normal') ], [ 'error', _('Errors only') ], [ 'warn', _('Errors and warnings') ], [ 'debug', _('Everything, for finding faults') ] ]);
 }
@@ -185,7 +233,8 @@ return view.extend({
 			api.settle(api.status()),
 			api.settle(uci.load('pemi')),
 			api.settle(uci.load('firewall')),
-			api.settle(uci.load('network'))
+			api.settle(uci.load('network')),
+			api.settle(api.service())
 		]);
 	},
 
@@ -210,17 +259,29 @@ return view.extend({
 		s.addremove = !uci.get('pemi', 'main');
 		s.tab('basic', _('Basic'));
 		s.tab('advanced', _('Advanced'));
+		s.tab('sidekick', _('Sidekick'),
+			_('Tells programs that cooperate which of their packets have come by this router. What the Wi-Fi has lost they can then send again at once, without waiting for the other end.'));
 		basic(s);
 		advanced(s);
 
-		s = m.section(form.NamedSection, 'sidekick', 'sidekick', _('Sidekick'),
-			_('Tells programs that cooperate which of their packets have come by this router. What the Wi-Fi has lost they can then send again at once, without waiting for the other end.'));
+		s = s.taboption('sidekick', form.SectionValue, '_sidekick', form.NamedSection, 'sidekick', 'sidekick').subsection;
 		/* A section that is not in the file can be added, but none need be deleted. */
 		s.addremove = !uci.get('pemi', 'sidekick');
 		sidekick(s);
 
+		this.service = answers[4].value;
+
 		return m.render().then(function(node) {
 			return E('div', {}, notes(answers[0].value).concat([ node ]));
+		});
+	},
+
+	/* Switched on is at every boot. */
+	handleSaveApply: function(ev, mode) {
+		return this.handleSave(ev).then(L.bind(function() {
+			return api.wanted() && this.service && !this.service.enabled ? control.boot() : null;
+		}, this)).then(function() {
+			ui.changes.apply(mode == '0');
 		});
 	}
 });
