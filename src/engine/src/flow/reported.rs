@@ -24,6 +24,9 @@ const PATIENCE: Nanos = 5 * MS;
 /// Replies that had to wait for the air come within so long (chosen: an aggregate of them, and the
 /// daemon's own delay).
 const CLUMP: Nanos = MS;
+/// For so long after a repair replies may still come that show the hole, because they had to wait
+/// for the air (chosen: four times what was seen where downloads left little of it).
+const STRAGGLERS: Nanos = 50 * MS;
 
 fn patience(cx: &Context<'_>) -> Nanos {
     PATIENCE.min(cx.config.hold_cap)
@@ -84,6 +87,10 @@ impl Flow {
     /// A report has come, or will not come any more.
     pub fn on_report(&mut self, cx: &mut Context<'_>, sent: &Sent, fate: Option<Fate>) {
         self.exact.answered();
+        if sent.attempt > 0 || fate == Some(Fate::Lost) {
+            // As long as it is known which they are.
+            self.let_go_clean(cx, CLUMP, Some(sent.id));
+        }
         match fate {
             Some(Fate::Lost) => self.reported_lost(cx, sent),
             Some(Fate::Arrived) if sent.attempt > 0 => {
@@ -108,7 +115,8 @@ impl Flow {
             cx.stats.losses_inferred += 1;
             cx.stats.losses_reported += 1;
             self.inferred += 1;
-            self.exact.opened();
+            let quiet = self.quiet();
+            self.exact.opened(quiet);
             self.heeds.told();
             let packet = cx.cache.record(sent.id).map_or(0, |record| record.number);
             self.event(cx, EventKind::Loss { packet });
@@ -187,7 +195,7 @@ impl Flow {
         }
     }
 
-    fn quiet(&self) -> Nanos {
+    pub(super) fn quiet(&self) -> Nanos {
         if let Phase::Other(_) = self.phase {
             return ANSWER;
         }
@@ -256,8 +264,37 @@ impl Flow {
     /// acknowledges was sent a round trip before, and so was what it shows as missing.
     fn told_until(&self, cx: &Context<'_>) -> Time {
         let from = cx.now - PATIENCE;
-        let oldest = cx.tickets.oldest_open(cx.slot, self.created, from);
-        oldest.map_or(Time::MAX, |at| at + self.soonest())
+        let mut open = cx.tickets.open(cx.slot, self.created);
+        let oldest = open.find(|sent| sent.at >= from);
+        oldest.map_or(Time::MAX, |sent| sent.at + self.soonest())
+    }
+
+    /// A reply that comes before then shows neither that nor a loss that is open, with the one
+    /// that was just reported of.
+    fn clean_until(&self, cx: &Context<'_>, reported: Option<Id>) -> Time {
+        let told = self.told_until(cx);
+        if !self.exact.is_open() && reported.is_none() {
+            return told;
+        }
+        let copies = cx.tickets.open(cx.slot, self.created).filter(|sent| sent.attempt > 0);
+        let lost = copies.map(|sent| sent.id).chain(reported);
+        let sent = lost.filter_map(|id| cx.cache.record(id)).map(|lost| lost.at).min();
+        sent.map_or(told, |at| told.min(at + self.soonest()))
+    }
+
+    /// Lets those go that came after the last repair and show no other loss either, if they have
+    /// waited for others of their clump for so long; true if there are any.
+    fn let_go_clean(&mut self, cx: &mut Context<'_>, clump: Nanos, reported: Option<Id>) -> bool {
+        if !self.conceal.active() || self.conceal.waits() || matches!(self.phase, Phase::Other(_)) {
+            return false;
+        }
+        let first = self.exact.over().and_then(|over| self.conceal.first_since(over));
+        let Some(first) = first.filter(|first| cx.now.since(*first) >= clump) else { return false };
+        let until = self.clean_until(cx, reported);
+        if first < until {
+            self.let_go_before(cx, until);
+        }
+        first < until
     }
 
     /// A reply comes no sooner after the packet that it acknowledges.
@@ -299,15 +336,14 @@ impl Flow {
             self.let_go_before(cx, cx.now - patience(cx) + 1);
             return true;
         }
-        let first = self.exact.over().and_then(|over| self.conceal.first_since(over));
-        let Some(first) = first else { return false };
-        let until = self.told_until(cx);
-        if first < until {
-            self.let_go_before(cx, until);
+        if self.let_go_clean(cx, 0, None) {
             return true;
         }
-        if cx.now.since(first) < patience(cx) {
+        let first = self.exact.over().and_then(|over| self.conceal.first_since(over));
+        if first.is_some_and(|first| cx.now.since(first) < patience(cx)) {
             self.conceal.end_by(cx.now + CLUMP);
+        } else if self.exact.is_open() {
+            self.conceal.end_by(cx.now + cx.config.hold_cap);
         }
         // Unless it has been held for as long as anything may be.
         self.conceal.deadline().is_some_and(|at| at > cx.now)
@@ -315,11 +351,19 @@ impl Flow {
 
     fn let_go_before(&mut self, cx: &mut Context<'_>, until: Time) {
         let (episode, patience) = (!self.conceal.waits(), patience(cx));
+        let repaired = self.exact.over().is_some_and(|over| cx.now.since(over) < STRAGGLERS);
+        let first = episode || repaired;
         let out = |handle| cx.out.push(Queued::Release(handle));
-        let Episode { packets, held } = self.conceal.tell(cx.now, until, patience, out);
+        let Episode { packets, held } = self.conceal.tell(cx.now, until, patience, first, out);
         cx.stats.held_now -= u64::from(packets);
-        if episode {
-            self.event(cx, EventKind::HoldEnd { packets, held_ns: held });
+        if !episode {
+            return;
+        }
+        self.event(cx, EventKind::HoldEnd { packets, held_ns: held });
+        if self.exact.is_open() {
+            let cap = cx.config.hold_cap;
+            self.conceal.extend(cx.now, cx.now + cap, cap);
+            self.event(cx, EventKind::HoldStart);
         }
     }
 }

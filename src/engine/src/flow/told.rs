@@ -35,7 +35,8 @@ impl Flow {
         let exact = self.is_reported(cx);
         for id in sent.into_iter().rev().take(AGAIN) {
             if exact {
-                self.exact.opened();
+                let quiet = self.quiet();
+                self.exact.opened(quiet);
                 self.send_again(cx, id, 0);
             } else {
                 self.copy(cx, id);

@@ -163,7 +163,7 @@ impl Conceal {
         self.held.partition_point(|held| self.came(held) < time)
     }
 
-    /// Lets those go that came before `until`: after a loss the newest of them first, and the one
+    /// Lets those go that came before `until`, after a loss the newest of them first, and the one
     /// before it, since a window update may travel alone and acknowledge nothing. The others wait
     /// to be told, each for `patience`. How the episode went.
     pub fn tell(
@@ -171,11 +171,12 @@ impl Conceal {
         now: Time,
         until: Time,
         patience: Nanos,
+        newest_first: bool,
         mut out: impl FnMut(Handle),
     ) -> Episode {
         let told = self.before(until);
         let episode = Episode { packets: told as u32, held: now.since(self.since) };
-        let newest = if self.waits { 0 } else { told.min(2) };
+        let newest = if newest_first { told.min(2) } else { 0 };
         self.held[told - newest..told].reverse();
         self.held[..told].rotate_right(newest);
         self.held.drain(..told).for_each(|(handle, _)| out(handle));

@@ -28,6 +28,9 @@ pub(crate) const STALL: Nanos = 150 * MS;
 /// A missing packet makes an acknowledgement so much longer: a gap and a range, of a byte each at
 /// least (RFC 9000, section 19.3.1).
 const HOLE_BYTES: i32 = 2;
+/// And no longer than this: both may take two bytes, and a window update has five at least
+/// (RFC 9000, section 19.9: a type, and a number of at least four bytes for any usual window).
+const HOLE_MOST_BYTES: i32 = 4;
 /// Acknowledgements that show the same are alike but for this much: the delay in them takes one
 /// byte or two.
 const ALIKE_BYTES: i32 = 1;
@@ -43,12 +46,13 @@ pub(crate) struct Exact {
     replied: bool,
     /// When the last of them was repaired, if none has come since.
     repaired: Option<Time>,
-    /// From when on a reply shows that everything has arrived, if no loss is open.
+    /// From when on a reply shows all copies that have arrived.
     over: Option<Time>,
-    /// The size of the last reply before the first of the open losses was reported, and of the
-    /// largest since.
+    /// The size of the last reply before the first of the open losses was reported, or of a
+    /// shorter one since.
     before: i32,
-    largest: i32,
+    /// The size of the longest since that was longer by a hole; 0 if there was none.
+    longest: i32,
 }
 
 impl Exact {
@@ -86,24 +90,28 @@ impl Exact {
     }
 
     /// A packet was lost, and its copy is on its way.
-    pub fn opened(&mut self) {
+    pub fn opened(&mut self, quiet: Nanos) {
         self.replied &= self.open > 0;
-        (self.repaired, self.over) = (None, None);
+        if let Some(repaired) = self.repaired.take() {
+            self.over_from(repaired + quiet);
+        }
         self.open += 1;
+    }
+
+    fn over_from(&mut self, time: Time) {
+        self.over = Some(self.over.map_or(time, |over| over.max(time)));
     }
 
     /// A loss is repaired, or given up. Where none is left: whether a reply has come since the
     /// first of them.
     pub fn closed(&mut self, now: Time, quiet: Nanos) -> Option<bool> {
         self.open = self.open.saturating_sub(1);
-        if self.open > 0 {
-            return None;
+        if self.replied || self.open > 0 {
+            self.over_from(now + quiet);
+        } else {
+            (self.repaired, self.over) = (Some(now), None);
         }
-        match self.replied {
-            true => self.over = Some(now + quiet),
-            false => self.repaired = Some(now),
-        }
-        Some(self.replied)
+        (self.open == 0).then_some(self.replied)
     }
 
     /// A reply has come, whether the first since losses all of which are repaired. `quiet` is
@@ -114,31 +122,44 @@ impl Exact {
         // After a pause that long the client's reorder buffer is being emptied, and the copy
         // comes last.
         let stalled = now.since(repaired) > quiet;
-        self.over = Some(if stalled { now } else { repaired } + quiet);
+        self.over_from(if stalled { now } else { repaired } + quiet);
         true
     }
 
     /// A reply of this size has come while nothing waits.
     pub fn passed(&mut self, size: i32) {
-        (self.before, self.largest) = (size, 0);
+        (self.before, self.longest) = (size, 0);
     }
 
     /// A reply of this size waits. Where no loss is open any more, one before it was longer by a
     /// hole, and it is as short again as before the losses, the client has read the copies: that
     /// is told, and from now on it is over.
     pub fn shows_repair(&mut self, now: Time, size: i32) -> bool {
-        let longer = self.largest >= self.before.max(size) + HOLE_BYTES;
-        let shows = self.over.is_some() && longer && (size - self.before).abs() <= ALIKE_BYTES;
+        let grown = size - self.before;
+        let repaired = self.open == 0 && self.over.is_some();
+        let longer = self.longest >= self.before.max(size) + HOLE_BYTES;
+        let shows = repaired && longer && grown.abs() <= ALIKE_BYTES;
         if shows {
             // Times of what waits are told in microseconds.
             self.over = Some(now - US);
         }
-        self.largest = self.largest.max(size);
+        if (HOLE_BYTES..=HOLE_MOST_BYTES).contains(&-grown) {
+            // A hole from before has gone, and a new one would look as if it had not.
+            (self.before, self.longest) = (size, 0);
+        }
+        if (HOLE_BYTES..=HOLE_MOST_BYTES).contains(&grown) {
+            self.longest = self.longest.max(size);
+        }
         shows
     }
 
-    /// From when on a reply shows that everything has arrived, unless a loss is open or no reply
-    /// has come since the last one was repaired.
+    /// Whether a loss is open.
+    pub fn is_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// From when on a reply shows all copies that have arrived, unless no reply has come since the
+    /// last one did.
     pub fn over(&self) -> Option<Time> {
         self.over
     }
@@ -152,19 +173,20 @@ mod tests {
     fn replies_wait_for_a_moment_or_until_a_reorder_buffer_is_empty() {
         let at = |ms| Time::ZERO + ms * MS;
         let mut exact = Exact::default();
-        exact.opened();
-        exact.opened();
+        exact.opened(5 * MS);
+        exact.opened(5 * MS);
         assert_eq!(exact.closed(at(1), 5 * MS), None);
         assert!(!exact.replied(at(2), 5 * MS), "one is still open");
         assert_eq!(exact.closed(at(3), 5 * MS), Some(true));
-        let is_over = |exact: &Exact, now| exact.over().is_some_and(|over| over <= now);
+        let is_over =
+            |exact: &Exact, now| !exact.is_open() && exact.over().is_some_and(|over| over <= now);
         assert!(!is_over(&exact, at(7)) && is_over(&exact, at(8)));
-        exact.opened();
+        exact.opened(5 * MS);
         assert!(!is_over(&exact, at(9)));
         assert_eq!(exact.closed(at(10), 5 * MS), Some(false));
         assert!(exact.replied(at(12), 5 * MS) && !exact.replied(at(13), 5 * MS));
         assert!(!is_over(&exact, at(14)) && is_over(&exact, at(15)));
-        exact.opened();
+        exact.opened(5 * MS);
         assert_eq!(exact.closed(at(20), 5 * MS), Some(false));
         assert!(exact.replied(at(80), 5 * MS), "all came at once");
         assert!(!is_over(&exact, at(84)) && is_over(&exact, at(85)));
@@ -176,7 +198,7 @@ mod tests {
         let lost_and_repaired = |replies: [i32; 3]| {
             let mut exact = Exact::default();
             exact.passed(36);
-            exact.opened();
+            exact.opened(5 * MS);
             exact.replied(at(1), 5 * MS);
             let early = exact.shows_repair(at(1), replies[0]);
             exact.closed(at(2), 5 * MS);
@@ -190,6 +212,8 @@ mod tests {
         assert!(!lost_and_repaired([38, 38, 32]).1, "no acknowledgement");
         assert!(!lost_and_repaired([36, 36, 36]).1, "padded");
         assert!(!lost_and_repaired([38, 40, 38]).1, "another hole");
+        assert!(!lost_and_repaired([41, 41, 36]).1, "a window update");
+        assert!(!lost_and_repaired([38, 34, 36]).1, "a hole from before has gone");
     }
 
     #[test]

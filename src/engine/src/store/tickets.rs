@@ -78,12 +78,11 @@ impl Tickets {
         (was != Wait::Over).then_some((*sent, was == Wait::Open))
     }
 
-    /// When the oldest packet of this flow that was sent at `from` or later and of which a report
-    /// may still come was sent.
-    pub fn oldest_open(&self, flow: u32, born: Time, from: Time) -> Option<Time> {
+    /// The packets of this flow of which a report may still come, in the order in which they were
+    /// sent.
+    pub fn open(&self, flow: u32, born: Time) -> impl Iterator<Item = &Sent> {
         let open = self.places.iter().skip(self.seen).filter(|(_, wait)| *wait == Wait::Open);
-        let mut of_flow = open.filter(|(sent, _)| (sent.flow, sent.born) == (flow, born));
-        of_flow.find(|(sent, _)| sent.at >= from).map(|(sent, _)| sent.at)
+        open.map(|(sent, _)| sent).filter(move |sent| (sent.flow, sent.born) == (flow, born))
     }
 
     /// The next packet that has waited for too long; forgets what is done with.
