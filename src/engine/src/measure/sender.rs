@@ -12,6 +12,8 @@
 //! whether it slows down after a loss of which it was told, and when it has done so often enough it is
 //! helped like any other.
 
+use alloc::boxed::Box;
+
 use crate::time::{Nanos, Time};
 
 /// Packets in the first flight of a sender that goes by RFC 9002 (chosen: a quarter more than the 32
@@ -42,10 +44,10 @@ const FORGOTTEN: Nanos = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     /// Before or in the first flight: when it began, and its packets.
-    Flight(Option<Time>, u32),
+    Flight(Time, u32),
     /// Nothing speaks against it.
     Heeds,
-    Watched(Watch),
+    Watched(Box<Watch>),
 }
 
 /// The packets of each round trip, and how they follow losses.
@@ -69,7 +71,7 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub fn new() -> Sender {
-        Sender { state: State::Flight(None, 0) }
+        Sender { state: State::Flight(Time::ZERO, 0) }
     }
 
     /// A packet of the sender's with a short header, this long after the one before; and its round
@@ -78,17 +80,18 @@ impl Sender {
         match &mut self.state {
             State::Heeds => {}
             State::Flight(began, packets) => {
-                let start = *began.get_or_insert(now);
                 let first = *packets == 0;
+                let start = if first { now } else { *began };
+                *began = start;
                 let over =
                     pause > round_trip / PAUSE_PART && !first || now.since(start) > round_trip;
                 *packets += 1;
                 if over && *packets > GREETING {
                     self.state = State::Heeds;
                 } else if over {
-                    (*began, *packets) = (Some(now), 1);
+                    (*began, *packets) = (now, 1);
                 } else if *packets > LARGEST_FLIGHT {
-                    self.state = State::Watched(Watch::new(now));
+                    self.state = State::Watched(Box::new(Watch::new(now)));
                 }
             }
             State::Watched(watch) => {
