@@ -18,6 +18,6 @@ pub(crate) mod serve;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod teller;
-pub(crate) mod trend;
+pub mod trend;
 pub mod ubus;
 pub(crate) mod words;

@@ -17,6 +17,8 @@ use crate::router::{Done, Input, Manners, Router};
 /// When the sender has repaired a loss itself, and its range is pruned.
 pub const SENDER_REPAIR: Nanos = 60 * MS;
 const WAN_RTT: Nanos = 50 * MS;
+/// Packets that a server sends before it has heard of any (RFC 9002, section 7.2).
+const INITIAL_WINDOW: u64 = 10;
 const MAX_ACK_DELAY: Nanos = 25 * MS;
 const REPLY: usize = 36;
 
@@ -182,6 +184,9 @@ impl Simulation {
                 let down = flow.datagram(Direction::Down, &payload);
                 self.at(when, Event::AtRouter(Direction::Down, down));
                 when = when + self.scene.gap + self.random.below(100_000) as Nanos;
+                if number == INITIAL_WINDOW {
+                    when = when + WAN_RTT;
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use log::LevelFilter;
 use pemi::daemon::request::{INVALID_ARGUMENT, METHOD_NOT_FOUND, Request};
-use pemi::daemon::{control, history};
+use pemi::daemon::{control, history, trend};
 use pemi_ubus::blob::Writer;
 use pemi_ubus::blobmsg;
 use serde_json::Value;
@@ -46,6 +46,9 @@ fn within_limits(request: Request) {
         Request::History { seconds, skip } => {
             assert!((1..=history::SAMPLES).contains(&seconds) && skip <= history::SAMPLES);
         }
+        Request::Trend { limit, skip, .. } => {
+            assert!((1..=trend::PARTS).contains(&limit) && skip <= trend::PARTS);
+        }
         Request::Log { level } => assert!(level != LevelFilter::Off && level != LevelFilter::Trace),
     }
 }
@@ -61,6 +64,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         r#"{"method":"history","seconds":null,"skip":-1}"#,
         "{\"method\":\"reset\"}\n{\"method\":\"log\",\"level\":\"debug\"}\n",
         r#"{"method":"log","level":["x",1e3,{"a":"\u00e4"}]}"#,
+        r#"{"method":"trend","span":"week","limit":168,"skip":3}"#,
         r#"{"method":"reboot"}"#,
         r#"{"method":7}"#,
         "[]",

@@ -41,9 +41,11 @@ fn answer(method: &str, arguments: Map<String, Value>) -> owner::Answer {
 
 fn request(request: Request) -> Answer {
     match request {
-        Request::Flows { limit } => Ok(json!({"flows": vec![json!({"proto": "udp"}); limit]})),
+        Request::Flows { limit } => {
+            Ok(json!({"flows": vec![json!({"proto": "udp"}); limit]}).into())
+        }
         Request::History { .. } => Err((9, "no".into())),
-        _ => Ok(json!({"version": "0.1.0"})),
+        _ => Ok(json!({"version": "0.1.0"}).into()),
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct Sizes {
     base: Option<i32>,
     /// Size of the last reply that was not noise.
     last: i32,
-    recent: Recent<i32, FLOOR_SIZES>,
+    recent: Recent<u16, FLOOR_SIZES>,
     odd_size: i32,
     odd_run: u32,
     /// A size at which the client sends small packets of its own.
@@ -197,7 +197,7 @@ impl Sizes {
             && (1..*STEP.end()).contains(&excess)
             && facts.now >= self.floor_off_until
             && !FIELDS_GROW.contains(&facts.beat.trigger)
-            && self.recent.min().is_some_and(|min| base - min == 1)
+            && self.recent.min().is_some_and(|min| base - i32::from(min) == 1)
         {
             by_floor = excess == 1;
             excess += 1;
@@ -363,7 +363,8 @@ impl Sizes {
                 self.recent.clear();
             }
             self.base = Some(size);
-            self.recent.push(size);
+            // A datagram has no more bytes.
+            self.recent.push(u16::try_from(size).unwrap_or(u16::MAX));
         }
         Reading::Plain
     }
