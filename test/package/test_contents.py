@@ -30,6 +30,7 @@ TARGETS = {
     "x86_64-unknown-linux-musl": ("x86_64", 64, False, True, 900 * KIB),
 }
 LARGEST_PACKAGE = 400 * KIB
+LARGEST_ON_ARMV7 = 420 * KIB
 # What sizes in the documents may be off by: they are measured again when it is more.
 STALE = 0.03
 
@@ -172,7 +173,8 @@ def test_the_daemon(path, package, tmp_path):
     )
     assert elf.read(data) == wanted
     assert len(data) <= largest
-    assert path.stat().st_size <= LARGEST_PACKAGE
+    largest = LARGEST_ON_ARMV7 if "_arm_" in path.name else LARGEST_PACKAGE
+    assert path.stat().st_size <= largest
 
     processor = ARCHES[arch].split("-")[0]
     emulator = shutil.which(f"qemu-{EMULATORS.get(processor, processor)}-static")
