@@ -199,10 +199,11 @@ wifi: setup ## every preset of a real 802.11 stack: out/wifi/index.html (QUICK=1
 	$(PYTHON) $(WIFI)/study.py $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS)) \
 		$(if $(KERNEL),--kernel $(KERNEL)) $(if $(SECURITY),--security $(SECURITY))
 
-wifi-radio: setup ## what the radio knows against what is inferred, with bars: test/wifi/RESULTS.md (SEEDS=8, ROWS='lossy1 quinn'); goes on where it was
+wifi-radio: setup ## what the radio knows against what is inferred, with bars: test/wifi/RESULTS.md (SEEDS=8, COMPARED=1, ROWS='lossy1 quinn'); goes on where it was
 	@$(WIFI)/setup.sh
 	$(WIFI_PROGRAMS)
-	$(PYTHON) $(WIFI)/radio.py $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ROWS),--rows '$(ROWS)')
+	$(PYTHON) $(WIFI)/radio.py $(if $(SEEDS),--seeds $(SEEDS)) \
+		$(if $(COMPARED),--compared $(COMPARED)) $(if $(ROWS),--rows '$(ROWS)')
 
 sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=100)
 	cargo build --release $(TESTBED) -p pemi-sim

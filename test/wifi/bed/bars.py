@@ -14,7 +14,8 @@ Run = dict
 HEAD = [
     *("air", "load", "WAN, Mbit/s", *VARIANTS),
     *("radio / lossless", "radio / off", "10th percentile / lossless"),
-    *("lost", "copies per loss, infer", "radio", "bar", "holds"),
+    *("lost", "copies per loss, infer", "radio"),
+    *("processor busy, lossless", "radio", "bar", "holds"),
 ]
 _NOTHING = "-"
 _STACKS = {
@@ -38,6 +39,8 @@ class Figures:
     # For each loss; none where nothing was lost.
     copies: dict[str, float | None]
     copies_sent: int
+    # Of the guest's one processor.
+    busy: dict[str, float]
     frames_lost: int
 
     @property
@@ -68,6 +71,10 @@ def figures(runs: list[Run]) -> Figures:
         lost=sum(map(_lost, parts["radio"])),
         copies={name: _copies_per_loss(parts[name]) for name in ("infer", "radio")},
         copies_sent=sum(map(_copies, parts["radio"])),
+        busy={
+            name: statistics.median(run["processor_busy"] for run in parts[name])
+            for name in ("lossless", "radio")
+        },
         frames_lost=sum(run["metrics"].get("frames_lost", 0) for run in parts["radio"]),
     )
 
@@ -116,6 +123,7 @@ def cells(row: Row, runs: list[Run]) -> list[str]:
         *(f"`{row.air}`", load, f"{row.wan.mbit:g}"),
         *(f"{found.medians[name]:.3g}" for name in VARIANTS),
         *(*shares, str(found.lost), *copies),
+        *(f"{found.busy[name]:.2f}" for name in ("lossless", "radio")),
         ", ".join(words for words, _ in asked),
         "yes" if not failed else f"not {', '.join(failed)}",
     ]

@@ -20,6 +20,8 @@ from .setups import Measurement, Setup
 
 # Packets that come closer together than this came in one clump.
 _CLUMP_US = 500
+# Of the first line of /proc/stat, after its name.
+_IDLE = 3
 _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
@@ -43,6 +45,7 @@ def run(setup: Setup, logs: Path) -> dict[str, object]:
         "beside": _beside(setup, logs),
         "inference": _inference(setup, logs),
         "router": _router(logs),
+        "processor_busy": _processor_busy(logs),
         "links": {
             "wifi": {"down": _direction(frames, "ab"), "up": _direction(frames, "ba")},
             "wan": _wan(logs),
@@ -173,6 +176,17 @@ def _router(logs: Path) -> dict[str, object] | None:
         "rss_kib": int((logs / "pemi.memory").read_text().split()[1]),
         "status": json.loads((logs / "status.json").read_text()),
     }
+
+
+def _processor_busy(logs: Path) -> float:
+    """The share of the run that the guest's one processor worked for anybody: all programs and
+    the air share it."""
+    before, after = (
+        [int(word) for word in (logs / f"processor.{when}").read_text().split()[1:]]
+        for when in ("before", "after")
+    )
+    spent = [now - then for then, now in zip(before, after, strict=True)]
+    return round(1 - spent[_IDLE] / sum(spent), 3)
 
 
 def _read(path: Path) -> Iterable[dict[str, str]]:

@@ -21,8 +21,10 @@ run() {
 	eval "$BEFORE" || return 1
 	[ "$ASSIST" != pemi ] || threads before
 	now >"$logs/began"
+	head -n 1 /proc/stat >"$logs/processor.before"
 	eval "timeout $LIMIT_S /bin/ip netns exec cli1 $CLIENT" >"$logs/client.out" 2>"$logs/client.err"
 	outcome=$?
+	head -n 1 /proc/stat >"$logs/processor.after"
 	now >"$logs/finished"
 	# Something beside the run may have started it anew.
 	[ "$ASSIST" != pemi ] || PEMI=$(cat /run/pemi.number)

@@ -159,10 +159,12 @@ def test_ways_of_repairing_are_told_to_the_daemon():
 
 def test_every_row_is_measured_in_four_ways_and_has_a_bar():
     for row in rows.rows():
-        assert [setup.assist for setup in row.setups(1, "6.1", "open")] == list(rows.VARIANTS)
-        assert len(row.setups(2, "6.1", "open")) == 3
+        assert [setup.assist for setup in row.setups(1, "6.1", "open", 1)] == list(rows.VARIANTS)
+        assert len(row.setups(2, "6.1", "open", 2)) == 3
+        compared = ["off"] if row.bar.compares_with_off else []
+        assert [setup.assist for setup in row.setups(2, "6.1", "open", 1)] == [*compared, "radio"]
         assert row.bar != rows.Bar()
-    names = [setup.name for row in rows.rows() for setup in row.setups(1, "6.1", "open")]
+    names = [setup.name for row in rows.rows() for setup in row.setups(1, "6.1", "open", 1)]
     assert len(names) == len(set(names))
 
 
@@ -171,6 +173,7 @@ def _radio_run(assist: str, mbps: float, copies: int, lossless: bool = False) ->
         "app": "goodput",
         "assist": assist,
         "lossless": lossless,
+        "processor_busy": 0.5,
         "metrics": {"goodput_mbps": mbps},
         "router": {"status": {"resent": {"packets": copies}}},
         "links": {"wifi": {"down": {"lost": 10}}},
