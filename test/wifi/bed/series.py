@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
@@ -17,7 +18,7 @@ from testbed.measure import result
 from testbed.measure.result import headline
 from testbed.world import interruption
 
-from . import collect, guest
+from . import collect, guest, web
 from .setups import Lab, Setup
 
 Run = dict[str, object]
@@ -62,6 +63,8 @@ def carry_out(
 ) -> list[list[Run]]:
     """The runs of each boot. With a folder as `cache`, a boot that it has is not done again:
     the same guest with the same plan does the same."""
+    for setup in itertools.chain.from_iterable(parts):
+        web.check(setup.app)
     for kernel in {part[0].lab.kernel for part in parts}:
         guest.make(kernel)
     files = [cache and cache / f"{guest.key(part)}.json" for part in parts]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from testbed.loads import web
 from testbed.loads.apps import App, Place, choose_cc, human_bytes, patience
+from testbed.world.process import ExperimentError
 
 STACKS = ("tcp", "curl")
 # Where the guest has what is no program.
@@ -32,6 +33,12 @@ class GuestTcp(web.Tcp):
             "in_background server srv nginx -e stderr -c $logs/nginx.conf",
             f"until_true listens srv {int(port):04X}",
         ]
+
+
+def check(app: App) -> None:
+    """Raises ExperimentError if the guest cannot have what the application needs."""
+    if isinstance(app, GuestCurl) and not web.libcurl().exists():
+        raise ExperimentError("HTTP with curl needs libcurl with HTTP/3: make setup")
 
 
 @dataclass(frozen=True, kw_only=True)

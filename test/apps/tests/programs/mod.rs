@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! Running the programs of any stack.
+//! Running the programs of any stack, and what each has to do.
 #![allow(dead_code, reason = "not every test needs all")]
+
+pub mod goodput;
+pub mod rtc;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
