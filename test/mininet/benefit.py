@@ -17,6 +17,7 @@ from testbed.assists.off import Off
 from testbed.assists.pemi import Pemi
 from testbed.loads.downloads import downloads
 from testbed.measure import result
+from testbed.measure.quotient import quotient
 from testbed.setups import Setup
 from testbed.world.scenario import Scenario
 
@@ -72,9 +73,7 @@ def one(loss: float, options: argparse.Namespace) -> tuple[dict, list[dict]]:
     with_help, without = (run["metrics"]["goodputs_mbps"] for run in runs[1:])
     on, off = median(with_help), median(without)
     low, high = told["interval"] or (0, 0)
-    # What the daemon estimates: the median of all quotients, which is not that of the medians
-    # where rates are of two kinds, those that have lost something early and those that have not.
-    truth = median(one / other for one in with_help for other in without)
+    truth = quotient(with_help, without)
     row = {
         "sentence": told["sentence"],
         "verdict": told["verdict"],
