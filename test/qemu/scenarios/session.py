@@ -23,6 +23,7 @@ COMPARED, TRUTH = 60, 40
 CONTROL_PERCENT = 25
 # A download counts as over after 3 s without a packet, and the daemon looks every 5 s.
 _OVER_S = 15
+_TRIES = 2
 _LIST = "/etc/opkg/customfeeds.conf"
 # What the guest has of the packages' dependencies, as the firmware's own packages.
 _THERE = ("libc", "kmod-nft-queue", "kmod-nft-bridge", "nftables", "luci-base")
@@ -61,6 +62,7 @@ def _session(lab: Lab, losses: tuple[float, ...]) -> dict[str, object]:
         _remove(terminal, lab.router)
     finally:
         (lab.logs / "session.md").write_text(terminal.text())
+        _forget(lab.router)
     for row in seen["comparisons"]:
         expect(row["held"], f"the truth is not in the interval: {row}")
     return seen
@@ -111,16 +113,20 @@ def _switch_on(terminal: Terminal, router: Router) -> None:
 def _helped(terminal: Terminal, lab: Lab) -> int:
     """A download over a hop that loses; how many losses were repaired."""
     path.hop(lab.router, LOSS_PERCENT)
-    with lab.download(path.SERVER[4], 4 * BYTES) as download:
-        mbps = download.finish()
+    # On a machine that stands still now and then little can be inferred: then once more.
+    for _ in range(_TRIES):
+        with lab.download(path.SERVER[4], 4 * BYTES) as download:
+            mbps = download.finish()
+        repaired = lab.router.status()["losses"]["repaired"]
+        if repaired:
+            break
     terminal.say(
         f"## A download\n\nA client of the LAN has downloaded {4 * BYTES // 1_000_000} MB over a "
         f"hop that loses {LOSS_PERCENT} %, at {mbps:.1f} Mbit/s of {path.WAN_MBIT}."
     )
     terminal.type("service pemi status")
     terminal.type("service pemi benefit")
-    repaired = lab.router.status()["losses"]["repaired"]
-    expect(repaired > 0, "nothing was repaired")
+    expect(repaired > 0, "nothing was repaired, twice")
     path.hop(lab.router, 0)
     return repaired
 
@@ -223,5 +229,12 @@ def _remove(terminal: Terminal, router: Router) -> None:
     expect("pemi" not in router.run("opkg list-installed"), "a package is left")
     left = router.run("find /usr/sbin/pemi /etc/init.d/pemi /www -type f 2>/dev/null; true")
     expect(not left.strip(), f"files: {left}")
-    # An owner's changed configuration stays; the tests that follow begin without.
+
+
+def _forget(router: Router) -> None:
+    """Whatever became of it, the tests that follow begin without: an owner's changed
+    configuration stays otherwise, and where something has failed, all of it."""
+    path.hop(router, 0)
+    router.attempt("opkg remove luci-app-pemi pemi")
+    router.wait(lambda: router.pid() is None, "the process is gone", 10)
     router.run("rm -rf /etc/config/pemi* /usr/lib/opkg /etc/opkg /etc/opkg.conf")
