@@ -30,7 +30,7 @@ SIM := test/target/release/sim
 PORTABLE := package/portable
 
 .PHONY: help setup setup-all build build-core clean \
-	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu test-wifi test-luci fuzz fuzz-corpus \
+	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu qemu-session test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
 	demo benefit figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball release
@@ -117,9 +117,17 @@ QEMU_PACKAGES = $(patsubst arm64,aarch64_generic,$(patsubst mipsel,mipsel_24kc,$
 test-qemu: setup ## routers in QEMU with the package, two minutes each (ARCH=all, OPENWRT_IMAGE=)
 	@test/qemu/setup.sh
 	cargo build --release $(TESTBED) -p pemi-apps
-	@for arch in $(QEMU_PACKAGES); do \
-		for kind in ipk $(if $(OPENWRT_IMAGE),apk); do $(PORTABLE)/make.sh $$kind $$arch; done; done
+	@[ -e out/test-key ] || $(PORTABLE)/feed-key.sh out/test-key
+	@$(PORTABLE)/feed.sh out/test-key out/qemu/feed $(QEMU_PACKAGES)
 	$(PYTHON) test/qemu/run.py $(QEMU_ARCHS) $(if $(OPENWRT_IMAGE),--openwrt $(OPENWRT_IMAGE))
+
+qemu-session: setup ## what an owner does, and the benefit beside the truth: test/qemu/SESSION.md, ten minutes
+	@test/qemu/setup.sh
+	cargo build --release $(TESTBED) -p pemi-apps
+	@[ -e out/test-key ] || $(PORTABLE)/feed-key.sh out/test-key
+	@$(PORTABLE)/feed.sh out/test-key out/qemu/feed x86_64
+	$(PYTHON) test/qemu/run.py x86_64 --recorded
+	cp out/qemu/x86_64/session.md test/qemu/SESSION.md
 
 # What the guest runs of ours.
 WIFI_PROGRAMS = cargo build --release && cargo build --release $(TESTBED) -p pemi-apps -p pemi-wifi && \
@@ -261,7 +269,7 @@ tarball: ## the sources of the last commit as a release, in out
 		sha256sum out/pemi-$$version.tar.gz
 
 release: ## sources, signed feed, sums and the tag's message in out/release (VERSION=1.2.3, ARCHES=, KEYS=)
-	@package/release.py "$(VERSION)" $(ARCHES)
+	@FEED_KEYS="$(FEED_KEYS)" package/release.py "$(VERSION)" $(ARCHES)
 
 upstream: ## put both packages into checkouts of openwrt's feeds (TARBALL=, PACKAGES=, LUCI=, DRAFT=1)
 	@package/upstream.py $(if $(DRAFT),--draft) "$(TARBALL)" "$(PACKAGES)" "$(LUCI)"

@@ -9,6 +9,7 @@ lines for that are printed.
 """
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -18,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 ABOUT, MANIFEST, CHANGELOG = "package/about.mk", "Cargo.toml", "CHANGELOG.md"
 # Of the product's crates, which all of them name.
 LOCKS = ("Cargo.lock", "test/Cargo.lock", "test/fuzz/fuzz/Cargo.lock")
+# Where Makefile's feed looks for the keys, and what it needs of them.
+KEYS, SECRET = os.environ.get("FEED_KEYS", ".feed-key"), ("pemi.sec", "pemi.key")
 VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -58,6 +61,8 @@ def wrong(version: str) -> str | None:
         return f"{version} is older than {present()}, which {ABOUT} has"
     if section(version) is None:
         return f"{CHANGELOG} has no section '## [{version}] - YEAR-MONTH-DAY' that says something"
+    if not all((ROOT / KEYS / name).exists() for name in SECRET):
+        return f"no keys for the feed in {KEYS}; make them once: make feed-key"
     return None
 
 

@@ -72,7 +72,7 @@ def main() -> None:
     explain(fresh, arches)
     shutil.rmtree(out, ignore_errors=True)
     fresh.rename(out)
-    print(f"{out}: {len(arches)} architectures; serve it with any web server, see README.txt in it")
+    print(f"{out}: for {', '.join(arches)}; serve it with any web server, see README.txt in it")
 
 
 def opkg_folder(packages: Path, keys: Path, folder: Path, arch: str):

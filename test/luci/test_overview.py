@@ -12,7 +12,7 @@ SAYS = {
     "idle": ("idle", "waits for traffic"),
     "noquic": ("noquic", "no QUIC yet"),
     "many": (None, "Running"),
-    "errors": ("noquic", "firewall rules"),
+    "errors": ("unruled", "helps nothing"),
     "off": ("off", "switched off"),
     "crashed": ("stopped", "libnetfilter-queue"),
     "noqueue": ("noqueue", "kmod-nft-queue"),

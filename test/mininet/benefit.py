@@ -9,15 +9,9 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
-from statistics import median
 
-from testbed import program, series
-from testbed.assists.compared import Compared
-from testbed.assists.off import Off
-from testbed.assists.pemi import Pemi
-from testbed.loads.downloads import downloads
-from testbed.measure import result
-from testbed.setups import Setup
+from testbed import comparison, program, series
+from testbed.measure import quotient, result
 from testbed.world.scenario import Scenario
 
 CC = "cubic"
@@ -55,36 +49,9 @@ def compare(options: argparse.Namespace) -> int:
 def one(loss: float, options: argparse.Namespace) -> tuple[dict, list[dict]]:
     """A hop that loses so much."""
     scenario = dataclasses.replace(Scenario.from_preset("train"), loss1=loss)
-
-    def load(count: int):
-        return downloads(count, options.bytes, CC, scenario.bw2)
-
-    setups = [
-        Setup(
-            scenario, load(options.flows), Compared(percent=options.control_percent), options.seed
-        ),
-        # Other losses than those that the comparison has seen.
-        Setup(scenario, load(options.truth), Pemi(), options.seed + 1),
-        Setup(scenario, load(options.truth), Off(), options.seed + 1),
-    ]
-    ((_, runs),) = series.run_all(setups)
-    told = runs[0]["router"]["benefit"]
-    with_help, without = (run["metrics"]["goodputs_mbps"] for run in runs[1:])
-    on, off = median(with_help), median(without)
-    low, high = told["interval"] or (0, 0)
-    # What the daemon estimates: the median of all quotients, which is not that of the medians
-    # where rates are of two kinds, those that have lost something early and those that have not.
-    truth = median(one / other for one in with_help for other in without)
-    row = {
-        "sentence": told["sentence"],
-        "verdict": told["verdict"],
-        "interval": told["interval"],
-        "truth": truth,
-        "on": on,
-        "off": off,
-        "held": low <= truth <= high,
-    }
-    return row, runs
+    size = comparison.Size(options.flows, options.truth, options.bytes, options.control_percent)
+    ((_, runs),) = series.run_all(comparison.plan(scenario, size, CC, options.seed))
+    return quotient.beside_the_truth(*runs), runs
 
 
 if __name__ == "__main__":

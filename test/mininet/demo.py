@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from testbed import program, series
+from testbed import comparison, program, series
 from testbed.assists.off import Off
 from testbed.assists.pemi import Pemi
 from testbed.draw import demodata, page, table, timeline
@@ -18,8 +18,14 @@ from testbed.measure import result, scoring
 from testbed.setups import Setup
 from testbed.world.scenario import Scenario
 
-FULL = {"sizes": (1_000_000, 5_000_000, 20_000_000), "seconds": 20, "seeds": 3}
-QUICK = {"sizes": (1_000_000, 5_000_000), "seconds": 8, "seeds": 1}
+FULL = {
+    "sizes": (1_000_000, 5_000_000, 20_000_000),
+    "seconds": 20,
+    "seeds": 3,
+    "compared": comparison.Size(truth=30),
+}
+# Sixty downloads and the truth beside them take longer than all the rest.
+QUICK = {"sizes": (1_000_000, 5_000_000), "seconds": 8, "seeds": 1, "compared": None}
 # The download that is drawn moment by moment.
 SHOWN_BYTES, SHOWN_SEED = 5_000_000, 1
 CC = "cubic"
@@ -62,6 +68,8 @@ def plan(size: dict, seeds: int) -> list[Setup]:
             setups += [Setup(lossy, load, assist, seed) for assist in (Off(), Pemi())]
             # There is nothing to seed here, but a median is also for the machine's noise.
             setups.append(Setup(lossy.lossless(), load, Off(), seed))
+    if size["compared"]:
+        setups += comparison.plan(lossy, size["compared"], CC, SHOWN_SEED)
     return setups
 
 
@@ -84,6 +92,9 @@ def report(document: dict, out: Path) -> None:
     call = demodata.call(document)
     if call is not None:
         print("\n" + table.text(table.CALL_HEAD, table.call_rows(call)))
+    benefit = demodata.benefit(document)
+    if benefit is not None:
+        print("\n" + "\n".join(table.benefit_lines(benefit)))
     print(f"\nThe page: {out / 'demo.html'}   the figures: {out / 'demo.json'}")
 
 

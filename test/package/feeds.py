@@ -30,9 +30,11 @@ def make_keys(folder: Path) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def pack(version: str = ABOUT.version) -> list[tuple[meta.Meta, str, list[File]]]:
+def pack(
+    version: str = ABOUT.version, daemon: File = DAEMON, daemon_arch: str = ARCH
+) -> list[tuple[meta.Meta, str, list[File]]]:
     """Our packages as if of that version."""
-    found = [(ABOUT, ARCH, [DAEMON, *below(ROOT / "files")])]
+    found = [(ABOUT, daemon_arch, [daemon, *below(ROOT / "files")])]
     found += [(about, "all", files) for about, files in every.all_packages()]
     return [
         (dataclasses.replace(about, version=version), arch, files) for about, arch, files in found

@@ -48,7 +48,10 @@ def repository(tmp_path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "Makefile").write_text(MAKEFILE)
     (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
-    (tmp_path / ".gitignore").write_text("out\n")
+    (tmp_path / ".gitignore").write_text("out\n.feed-key\n")
+    (tmp_path / ".feed-key").mkdir()
+    for name in ("pemi.sec", "pemi.key"):
+        (tmp_path / ".feed-key" / name).touch()
     for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "-m", "all"]):
         git(tmp_path, *command)
     return tmp_path
@@ -123,3 +126,6 @@ def test_what_is_not_ready_is_refused(repository):
     git(repository, "tag", "-d", "v9.1.0")
     (repository / "new").touch()
     assert "not committed" in refused(repository, "9.1.0")
+    (repository / "new").unlink()
+    (repository / ".feed-key/pemi.key").unlink()
+    assert "make feed-key" in refused(repository, "9.1.0")

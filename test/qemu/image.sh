@@ -22,8 +22,8 @@ case ${1:-} in
 esac
 out=$root/out/qemu/$1
 
-programs=(bin/busybox bin/ip sbin/tc usr/sbin/nft usr/sbin/conntrack)
-packages=(busybox-static iproute2 nftables conntrack)
+programs=(bin/busybox bin/ip sbin/tc usr/sbin/nft usr/sbin/conntrack bin/signify-openbsd)
+packages=(busybox-static iproute2 nftables conntrack signify-openbsd)
 # With what they need; the kernel asks for the rest by modprobe, as anywhere.
 modules=(
   crc32c_generic
@@ -101,6 +101,9 @@ install -m 644 "$here"/guest/{inittab,passwd,group,protocols} "$image/etc/"
 install -m 755 "$here/guest/firewall" "$image/etc/init.d/firewall"
 install -m 644 "$here/guest/firewall.uci" "$image/etc/config/firewall"
 cp -R "$standins"/{etc,lib,sbin} "$image/"
+cat "$here/guest/packages.sh" >>"$image/lib/functions.sh"
+install -m 755 "$here"/guest/{opkg,service} "$image/bin/"
+install -m 755 "$here/guest/opkg-key" "$image/usr/sbin/opkg-key"
 ln -s /bin/busybox "$image/init"
 install -m 755 "$root/out/realtools/$tools/bin/uci" "$image/sbin/uci"
 install -m 755 "$root/out/realtools/$tools/bin/jshn" "$image/usr/bin/jshn"

@@ -21,7 +21,7 @@ from lab.namespace import Namespace
 from lab.openwrt import OpenWrt, find_image
 from lab.qemu import HARDWARE, MachineError
 from lab.standin import StandIn
-from scenarios import SCENARIOS
+from scenarios import RECORDED, SCENARIOS, session
 from testbed.world.process import ExperimentError
 
 PACKAGES = {"x86_64": "x86_64", "arm64": "aarch64_generic", "mipsel": "mipsel_24kc"}
@@ -38,17 +38,23 @@ def main() -> int:
     parser.add_argument("--package", type=Path, help="default: the one in out/packages")
     parser.add_argument("--only", help="scenarios by name, with commas; install always runs")
     parser.add_argument("--shell", action="store_true", help="instead: run lines of the input")
+    parser.add_argument("--recorded", action="store_true", help="instead: a long session")
     options = parser.parse_args()
     if os.geteuid() != 0:
         parser.error("this needs root: network namespaces and TAP devices")
     # So that everything is cleaned up then as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     scenarios = SCENARIOS
+    if options.openwrt:
+        # Its opkg wants the dependencies from feeds that are out of reach.
+        scenarios = [scenario for scenario in SCENARIOS if scenario is not session]
     if options.shell:
         scenarios = (shell,)
+    elif options.recorded:
+        scenarios = RECORDED
     elif options.only:
         wanted = {"install", *options.only.split(",")}
-        scenarios = [scenario for scenario in SCENARIOS if scenario.__name__ in wanted]
+        scenarios = [scenario for scenario in scenarios if scenario.__name__ in wanted]
     failures = 0
     for arch in options.arch:
         failures += test(arch, options, scenarios)

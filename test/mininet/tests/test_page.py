@@ -37,6 +37,19 @@ def call(assist, delays, expected):
     }
 
 
+def downloads(assist, rates, benefit=None):
+    router = benefit and {"benefit": benefit}
+    return {
+        "app": "downloads",
+        "assist": assist,
+        "seed": 1,
+        "bytes": 1_000_000,
+        "metrics": {"goodputs_mbps": rates},
+        "router": router or {},
+        "inference": None,
+    }
+
+
 @pytest.fixture
 def document():
     lossy = [download("off", 2.0 + seed, seed) for seed in range(3)]
@@ -121,3 +134,18 @@ def test_scales():
     assert round_up(4200) == 5000
     assert round_up(0.11) == pytest.approx(0.2)
     assert logarithmic(10, 1000, 0, 100)(100) == pytest.approx(50)
+
+
+def test_what_the_router_says_stands_beside_the_truth(document):
+    assert demodata.benefit(document) is None
+    assert "What an owner is told" not in page.render(document)
+    told = {"sentence": "With help, 2 times.", "verdict": "helps", "interval": [1.5, 2.2]}
+    runs = document["results"][0]["runs"]
+    runs += [downloads("pemi", [8.0, 4.0], told), downloads("pemi", [8.0, 8.0])]
+    runs.append(downloads("off", [4.0, 4.0]))
+    benefit = demodata.benefit(document)
+    assert (benefit["truth"], benefit["held"], benefit["count"]) == (2.0, True, 2)
+    text = page.render(document)
+    assert "With help, 2 times." in text and "it is in the interval" in text
+    told["interval"] = None
+    assert "it is NOT in the interval" in "".join(table.benefit_lines(demodata.benefit(document)))

@@ -6,9 +6,12 @@ from .bridged import bridged
 from .offload import offload
 from .repairs import repairs
 from .service import flush, install, kill, measure, reload, remove, rights, stop
+from .session import long_session, session
 from .strangers import bridged_strangers, strangers
 
 SCENARIOS = (
-    *(install, rights, strangers, repairs, kill, reload, flush),
+    *(session, install, rights, strangers, repairs, kill, reload, flush),
     *(offload, measure, bridged, bridged_strangers, stop, remove),
 )
+# Instead: how `make qemu-session` writes SESSION.md.
+RECORDED = (long_session,)

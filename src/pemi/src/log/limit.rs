@@ -4,58 +4,52 @@
 
 use std::time::{Duration, Instant};
 
-/// Lines that may come one after the other ...
-const AT_ONCE: u32 = 5;
-/// ... and then one in so long.
-const EACH: Duration = Duration::from_secs(2);
-/// The time after which a line says how many were left out.
-const TELL_AFTER: Duration = Duration::from_secs(10);
+use pemi_engine::EventKind;
 
-/// Counts lines. Times are arguments, so that tests need not wait.
+/// At most one line in so long, as for what was done in a minute (`daemon/words.rs`).
+const EACH: Duration = Duration::from_secs(60);
+
+/// Lets a line pass now and then and counts the others. Times are arguments, so that tests need
+/// not wait.
 #[derive(Debug)]
 pub struct Limit {
-    left: u32,
-    /// When the last one was added to those `left`.
-    since: Instant,
-    left_out: u64,
-    /// When a line will say how many they are.
-    due: Option<Instant>,
+    /// When there may be a line again.
+    free: Instant,
+    began: u64,
+    ended: u64,
 }
 
 impl Limit {
     /// Nothing was written yet.
     pub fn new(now: Instant) -> Limit {
-        Limit { left: AT_ONCE, since: now, left_out: 0, due: None }
+        Limit { free: now, began: 0, ended: 0 }
     }
 
-    /// Whether a line may be written; otherwise it counts as left out.
-    pub fn allows(&mut self, now: Instant) -> bool {
-        while self.left < AT_ONCE && now.saturating_duration_since(self.since) >= EACH {
-            self.left += 1;
-            self.since += EACH;
+    /// Whether the line of a flow that begins or ends may be written; otherwise it is counted.
+    pub fn allows(&mut self, kind: EventKind, now: Instant) -> bool {
+        if now >= self.free && self.began + self.ended == 0 {
+            self.free = now + EACH;
+            return true;
         }
-        if self.left == AT_ONCE {
-            self.since = now;
+        match kind {
+            EventKind::FlowStart => self.began += 1,
+            _ => self.ended += 1,
         }
-        if self.left == 0 {
-            self.left_out += 1;
-            self.due.get_or_insert(now + TELL_AFTER);
-            return false;
-        }
-        self.left -= 1;
-        true
+        false
     }
 
-    /// How long it is until a line has to say how many were left out.
+    /// How long it is until a line has to tell what was counted.
     pub fn wait(&self, now: Instant) -> Option<Duration> {
-        self.due.map(|due| due.saturating_duration_since(now))
+        (self.began + self.ended > 0).then(|| self.free.saturating_duration_since(now))
     }
 
-    /// How many were left out, if that is due now or the end is near.
-    pub fn tell(&mut self, now: Instant, end: bool) -> Option<u64> {
-        self.due.filter(|due| end || *due <= now)?;
-        self.due = None;
-        Some(std::mem::take(&mut self.left_out))
+    /// What was counted, if that is due now or the end is near.
+    pub fn tell(&mut self, now: Instant, end: bool) -> Option<String> {
+        self.wait(now).filter(|wait| end || wait.is_zero())?;
+        let words =
+            format!("flows since the last line: {} started, {} ended", self.began, self.ended);
+        *self = Limit { free: now + EACH, began: 0, ended: 0 };
+        Some(words)
     }
 }
 
@@ -63,36 +57,41 @@ impl Limit {
 mod tests {
     use super::*;
 
+    const END: EventKind =
+        EventKind::FlowEnd { packets_down: 1, inferred: 0, repaired: 0, resent: 0 };
+
     #[test]
-    fn a_flood_of_lines_is_a_few_and_a_number() {
+    fn a_flood_of_flows_is_a_line_a_minute() {
         let start = Instant::now();
         let mut limit = Limit::new(start);
-        let (mut written, mut told) = (0, 0);
-        // 20,000 a second, for ten seconds.
-        for n in 0..200_000u32 {
-            let now = start + n * Duration::from_micros(50);
-            written += u64::from(limit.allows(now));
-            told += limit.tell(now, false).unwrap_or(0);
+        let (mut written, mut told) = (0, Vec::new());
+        // 1,000 a second begin and as many end, for three minutes.
+        for n in 0..180_000u32 {
+            let now = start + n * Duration::from_millis(1);
+            written += u64::from(limit.allows(EventKind::FlowStart, now));
+            written += u64::from(limit.allows(END, now));
+            told.extend(limit.tell(now, false));
         }
-        let end = start + Duration::from_secs(11);
-        assert_eq!(
-            limit.wait(start + Duration::from_secs(9)),
-            Some(Duration::from_micros(1_000_250))
-        );
-        told += limit.tell(end, false).unwrap();
-        assert_eq!((written, told), (9, 199_991));
+        assert_eq!(limit.wait(start + Duration::from_secs(179)), Some(Duration::from_secs(1)));
+        told.extend(limit.tell(start + Duration::from_secs(180), false));
+        assert_eq!((written, told.len()), (1, 3));
+        assert_eq!(told[0], "flows since the last line: 60000 started, 60001 ended");
+        let end = start + Duration::from_secs(180);
         assert_eq!((limit.wait(end), limit.tell(end, true)), (None, None));
     }
 
     #[test]
-    fn a_few_now_and_then_are_all_written() {
+    fn one_now_and_then_is_a_line_of_its_own() {
         let start = Instant::now();
         let mut limit = Limit::new(start);
-        for minute in 1..10 {
-            let now = start + minute * Duration::from_secs(60);
-            assert!((0..AT_ONCE).all(|_| limit.allows(now)));
+        for minute in 0..10 {
+            let now = start + minute * EACH;
+            assert!(limit.allows(EventKind::FlowStart, now));
+            assert_eq!((limit.wait(now), limit.tell(now, false)), (None, None));
         }
-        assert!(!limit.allows(start + Duration::from_secs(541)));
-        assert_eq!(limit.tell(start + Duration::from_secs(542), true), Some(1), "at the end");
+        let now = start + 10 * EACH - Duration::from_secs(1);
+        assert!(!limit.allows(END, now));
+        let words = limit.tell(now, true).unwrap();
+        assert_eq!(words, "flows since the last line: 0 started, 1 ended", "at the end");
     }
 }

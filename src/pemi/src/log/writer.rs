@@ -109,10 +109,8 @@ fn write(items: &Receiver<Item>, mut file: Option<BufWriter<File>>) {
                 Item::Stop => stop = true,
             }
         }
-        if let Some(left_out) = limit.tell(Instant::now(), stop) {
-            lines
-                .other
-                .push_str(&format!("{FLOWS} {left_out} more lines about flows were left out\n"));
+        if let Some(flows) = limit.tell(Instant::now(), stop) {
+            lines.other.push_str(&format!("{FLOWS} {flows}\n"));
         }
         lines.print();
         if let Some(Err(error)) = file.as_mut().map(Write::flush) {
@@ -134,7 +132,7 @@ fn write_event(
     let level = events::level(event.kind);
     // Whoever asks for more than usual wants all of it.
     let limited = level == FLOWS && log::max_level() <= FLOWS;
-    if level <= log::max_level() && (!limited || limit.allows(Instant::now())) {
+    if level <= log::max_level() && (!limited || limit.allows(event.kind, Instant::now())) {
         lines.of(level).push_str(&format!("{level} {}\n", events::Text(event)));
     }
     if let Some(file) = file {

@@ -6,7 +6,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass
 
-from ..measure import result
+from ..measure import quotient, result
 from ..measure.result import Run
 
 
@@ -100,6 +100,17 @@ def call(document: dict) -> Call | None:
         **{f"frames_{kind}": count for kind, count in frames.items()},
         percentiles=percentiles,
     )
+
+
+def benefit(document: dict) -> dict[str, object] | None:
+    """What the router said of its own, beside the truth; None if the demo did not ask."""
+    kinds = runs_by_kind(document)
+    runs = {kind: result.select(runs, app="downloads") for kind, runs in kinds.items()}
+    compared = [run for run in runs["on"] if "benefit" in run["router"]]
+    helped = [run for run in runs["on"] if "benefit" not in run["router"]]
+    if not compared:
+        return None
+    return quotient.beside_the_truth(compared[0], helped[0], runs["off"][0])
 
 
 def _inference(runs: list[Run], name: str) -> float | None:

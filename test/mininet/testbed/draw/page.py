@@ -40,6 +40,19 @@ def render(document: dict) -> str:
                 _table(table.CALL_HEAD, table.call_rows(call)),
             )
         )
+    benefit = demodata.benefit(document)
+    if benefit is not None:
+        lines = "".join(f"<p>{escape(line)}</p>" for line in table.benefit_lines(benefit))
+        parts.append(
+            html.section(
+                "What an owner is told",
+                "A router cannot know what would be without help, so chance leaves some downloads "
+                "alone, and the others are compared with them. Here the truth is known as well.",
+                [],
+                None,
+                lines,
+            )
+        )
     timeline = document.get("timeline")
     if timeline:
         parts.append(

@@ -53,6 +53,16 @@ def call_rows(call: Call) -> list[list[str]]:
     ]
 
 
+def benefit_lines(benefit: dict) -> list[str]:
+    """What the router said of its own downloads, and what is true."""
+    return [
+        f"What the router says (pemi benefit): {benefit['sentence']}",
+        f"What is true: {benefit['truth']:.2f} times, {benefit['count']} downloads with help for "
+        f"all and as many without ({benefit['on']:.2f} and {benefit['off']:.2f} Mbit/s); it is "
+        f"{'in' if benefit['held'] else 'NOT in'} the interval.",
+    ]
+
+
 def text(head: list[str], rows: list[list[str]]) -> str:
     """Columns as wide as they need to be, figures to the right."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]

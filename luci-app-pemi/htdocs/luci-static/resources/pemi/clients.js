@@ -89,8 +89,12 @@ function share(client) {
 	if (!client.hour)
 		return '-';
 
-	return E('span', { 'title': _('%s of %s packets in the last hour').format(format.count(client.hour.lost), format.count(client.hour.sent)) },
-		[ format.perMille(client.hour.lost_per_mille), ' ', curve(client) ]);
+	/* The curves of all clients stand below each other. */
+	return E('span', { 'style': 'white-space:nowrap',
+		'title': _('%s of %s packets in the last hour').format(format.count(client.hour.lost), format.count(client.hour.sent)) }, [
+		E('span', { 'style': 'display:inline-block;min-width:4.5em' }, [ format.perMille(client.hour.lost_per_mille) ]),
+		curve(client)
+	]);
 }
 
 /* What becomes of its packets in the router, in a word and in a sentence. */
@@ -123,10 +127,10 @@ function columns() {
 		{ label: _('In words'), wide: true, show: function(c, helping) { return E('span', { 'class': 'pemi-words' }, [ sentence(c, helping) ]); } },
 		{ label: _('Lost in the last hour'), help: _('In a thousand packets, after all retries of the radio'), show: share },
 		{ label: _('Packets'), help: _('Whether they come by PEMI'),
-			show: function(c, helping) { return E('span', { 'class': 'pemi-gate', 'title': gate(c, helping)[1] }, [ gate(c, helping)[0] ]); } },
+			show: function(c, helping) { return E('span', { 'class': 'pemi-gate', 'style': 'white-space:nowrap', 'title': gate(c, helping)[1] }, [ gate(c, helping)[0] ]); } },
 		{ label: _('Signal'), show: function(c) { return c.signal_dbm == null ? '-' : whole('%d dBm'.format(c.signal_dbm)); } },
 		{ label: _('Retries'), help: _('Attempts beyond the first, in a hundred packets. Some drivers do not count them.'),
-			show: function(c) { return c.hour ? format.percent(c.hour.retries_percent) : '-'; } },
+			show: function(c) { return c.hour ? whole(format.percent(c.hour.retries_percent)) : '-'; } },
 		{ label: _('Radio queue'), help: _('Packets that wait in the radio, and those that it has dropped because too many did'),
 			show: function(c) { return c.queue ? _('%s, dropped: %s').format(format.count(c.queue.packets), format.count(c.queue.drops)) : '-'; } },
 		{ label: _('Connections, repaired, copies'), help: _('Connections helped now; losses repaired and copies sent so far'),

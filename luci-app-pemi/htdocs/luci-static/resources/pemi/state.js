@@ -69,6 +69,9 @@ function silent(facts) {
 		link: LOG };
 }
 
+/* Then nothing comes to the daemon that it could help. */
+const UNRULED = /^firewall rules (are not|cannot be) loaded/;
+
 /* Errors of the daemon, with what to do about them. Its own words come where
  * there are no better ones. */
 const KNOWN = [
@@ -101,6 +104,10 @@ const KNOWN = [
 	} ]
 ];
 
+function errors(status) {
+	return (Array.isArray(status.errors) ? status.errors : []).map(String);
+}
+
 return baseclass.extend({
 	/* facts: status, error of asking for it, service, wanted, queues (has the kernel any?). */
 	judge: function(facts) {
@@ -116,6 +123,12 @@ return baseclass.extend({
 
 		const packets = status.packets || {};
 		const flows = status.flows || {};
+
+		/* What is wrong, and what to do about it, is among the warnings. */
+		if (!flows.protected && errors(status).some(function(error) { return UNRULED.test(error); }))
+			return { kind: 'unruled', level: 'warning', badge: _('Error'),
+				title: _('PEMI runs, but helps nothing'),
+				text: null };
 
 		if (!(packets.down + packets.up + packets.other > 0))
 			return { kind: 'idle', level: 'success', badge: _('Running'),
@@ -167,9 +180,9 @@ return baseclass.extend({
 
 	/* Warnings: [ { text, link } ]. */
 	warnings: function(status) {
-		return (Array.isArray(status.errors) ? status.errors : []).map(function(error) {
+		return errors(status).map(function(error) {
 			for (let i = 0; i < KNOWN.length; i++) {
-				const found = String(error).match(KNOWN[i][0]);
+				const found = error.match(KNOWN[i][0]);
 
 				if (found) {
 					const said = KNOWN[i][1](found);
@@ -178,7 +191,7 @@ return baseclass.extend({
 				}
 			}
 
-			return { text: String(error), link: null };
+			return { text: error, link: null };
 		});
 	},
 
