@@ -20,8 +20,9 @@ const DENSE: u32 = 4;
 const WORTH: u32 = 2;
 
 /// Whether packets come densely, and how long to let them gather.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Gathering {
+    manner: Manner,
     /// How often in a row a packet came as soon as in a pause.
     soon: u32,
     /// The last wait was a pause, and nothing cut it short.
@@ -34,6 +35,22 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
+    pub fn new() -> Gathering {
+        Gathering {
+            manner: BOTH,
+            soon: 0,
+            paused: false,
+            woken: None,
+            pause: 0,
+            begin: Time::ZERO,
+        }
+    }
+
+    /// From now on packets gather like this.
+    pub fn gather(&mut self, manner: Manner) {
+        self.manner = manner;
+    }
+
     /// How long to pause before the next packets, if at all, when the last turn took in `taken`.
     pub fn pause(&mut self, now: Time, taken: u32) -> Option<Nanos> {
         if self.paused && taken < WORTH {
@@ -41,7 +58,7 @@ impl Gathering {
         }
         let turn = self.woken.map_or(0, |woken| now.since(woken));
         self.begin = now;
-        self.pause = (TURNS * turn).clamp(SHORTEST, LONGEST);
+        self.pause = (self.manner.turns * turn).clamp(SHORTEST, self.manner.longest);
         self.paused = false;
         (self.soon >= DENSE).then_some(self.pause)
     }
@@ -73,7 +90,7 @@ mod tests {
 
     impl Played {
         fn new() -> Played {
-            Played { gathering: Gathering::default(), now: Time::ZERO, taken: 0 }
+            Played { gathering: Gathering::new(), now: Time::ZERO, taken: 0 }
         }
 
         /// One wait and one turn; gives how long the pause was.
@@ -114,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_bounded_and_grows_with_the_turn() {
-        for (turn, pause) in [(0, SHORTEST), (MS / 8, MS / 2), (50 * MS, LONGEST)] {
+        for (turn, pause) in [(0, SHORTEST), (MS / 8, MS / 2), (50 * MS, BOTH.longest)] {
             let mut played = Played::new();
             for _ in 0..DENSE {
                 played.step(MS / 20, turn);

@@ -16,6 +16,7 @@ use std::io;
 use pemi_engine::packet::{Parsed, parse};
 use pemi_engine::{Handle, MS, Nanos, SEC, Time};
 
+use super::gathering;
 use super::queue::Nfqueue;
 use super::{Capture, Counters, Interests, Seen, Trouble};
 use crate::config::Config;
@@ -210,6 +211,7 @@ impl Rings {
         self.trouble.get_or_insert(trouble);
         (self.hand, self.client) = (None, None);
         self.taps.clear();
+        self.queue.gather(gathering::BOTH);
     }
 
     /// The oldest packet in the rings.
@@ -329,6 +331,8 @@ impl Capture for Rings {
         if let Err(error) = self.open(devices) {
             return self.give_up(Trouble::refused(&error));
         }
+        let alone = !self.taps.is_empty();
+        self.queue.gather(if alone { gathering::REPLIES } else { gathering::BOTH });
         let program = |tap: &Tap| tap.clients.program(self.mark, &self.servers);
         let done = self.taps.iter().try_for_each(|tap| tap.ring.filter(&program(tap)));
         if let Err(error) = done {
