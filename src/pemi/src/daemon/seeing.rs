@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Capture, Config, Firewall};
 use crate::datapath::worker::Snapshot;
+use crate::sys::socket::interface_name;
 
 /// Why there are no rings though they are asked for.
 #[derive(Debug, Default)]
@@ -29,6 +30,21 @@ impl Seeing {
         config.capture = Capture::Queue;
         self.reason = Some(trouble.to_string());
         true
+    }
+
+    /// The devices, with their indexes, by which what rings show comes, and how many flows were let
+    /// go beside them.
+    pub fn shown(config: &Config, workers: &[Snapshot]) -> (Vec<(u32, String)>, u32) {
+        let mut devices = Vec::new();
+        if config.rings() {
+            let indexes = workers.iter().flat_map(|worker| worker.capture.ways);
+            let named = indexes.filter_map(|index| Some((index, interface_name(index)?)));
+            devices.extend(named.filter(|(_, name)| !config.device.contains(name)));
+            devices.sort_unstable();
+            devices.dedup();
+        }
+        let let_go = workers.iter().map(|worker| worker.capture.let_go);
+        (devices, let_go.fold(0, u32::wrapping_add))
     }
 
     /// What the user should know.

@@ -293,6 +293,15 @@ pub fn interface_index(name: &CStr) -> Option<u32> {
     (index != 0).then_some(index)
 }
 
+/// The name of the network interface with this index, if there is one.
+pub(crate) fn interface_name(index: u32) -> Option<String> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: a live buffer of the length that the function asks for.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    let name = CStr::from_bytes_until_nul(&name).ok().filter(|_| !found.is_null())?;
+    name.to_str().ok().map(str::to_string)
+}
+
 /// The descriptor of `owner` for as long as `owner` lives.
 pub(crate) fn borrow(owner: &impl AsRawFd) -> BorrowedFd<'_> {
     // SAFETY: the owner keeps the descriptor open and outlives the borrow.

@@ -48,6 +48,8 @@ pub(crate) struct Nfqueue {
     next: usize,
     /// Where the packet that was taken last is in it.
     packet: Range<usize>,
+    /// When that came in, nanoseconds since 1970; 0: unknown.
+    stamp: u64,
     gathering: Gathering,
     verdicts: Verdicts,
     /// Packets taken from the queue since the start. The number wraps around, as does that
@@ -98,6 +100,7 @@ impl Nfqueue {
             datagram: 0,
             next: 0,
             packet: 0..0,
+            stamp: 0,
             gathering: Gathering::new(),
             verdicts: Verdicts::new(),
             taken: 0,
@@ -108,8 +111,14 @@ impl Nfqueue {
     }
 
     /// How long packets gather from now on.
-    pub fn gather(&mut self, manner: Manner) {
+    pub(super) fn gather(&mut self, manner: Manner) {
         self.gathering.gather(manner);
+    }
+
+    /// When the packet that was taken last came in, nanoseconds since 1970 by the clock that people
+    /// set; 0: the kernel has not noted it.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
     }
 
     /// Packets that were taken and have no verdict yet.
@@ -121,6 +130,7 @@ impl Nfqueue {
         self.taken = self.taken.wrapping_add(1);
         self.numbering.seen(packet.id);
         self.packet = packet.payload;
+        self.stamp = packet.stamp;
         Seen {
             handle: Some(Handle(packet.id)),
             at: self.filled_at,
@@ -246,7 +256,7 @@ impl Capture for Nfqueue {
         Counters {
             missed: self.numbering.missed,
             verdict_errors: self.verdict_errors,
-            trouble: None,
+            ..Counters::default()
         }
     }
 

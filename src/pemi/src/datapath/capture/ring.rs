@@ -18,24 +18,23 @@ use pemi_engine::{Handle, MS, Nanos, SEC, Time};
 
 use super::gathering;
 use super::queue::Nfqueue;
-use super::{Capture, Counters, Interests, Seen, Trouble};
+use super::{Capture, Counters, Interests, MOST_WAYS, Seen, Trouble};
 use crate::config::Config;
-use crate::sys::packet_ring::{FRAMES, PacketRing};
+use crate::sys::packet_ring::PacketRing;
 use crate::sys::poll::Interest;
 use crate::sys::{clock, socket};
 
+mod drain;
 mod filter;
 mod silence;
 
+use drain::Drain;
 use filter::Clients;
 use silence::Silence;
 
 /// While packets come they are looked at this often at least, if nothing else wakes the thread
 /// (chosen: a copy in a connection's first flight that comes later than that is worth little).
 const LOOK: Nanos = 2 * MS;
-/// After so long without a packet the kernel is asked to wake the thread for the next one (chosen:
-/// a wake-up for each packet is what a ring saves, and packets of a download come more often).
-const QUIET: Nanos = 20 * MS;
 /// After so long without a packet of a client a device is not watched any more (chosen: a client
 /// that does not reply gives nothing away).
 const REST: Nanos = 10 * SEC;
@@ -53,6 +52,10 @@ pub(crate) struct Rings {
     /// The servers' ports.
     servers: Vec<u16>,
     drain: Drain,
+    /// A packet of the queue that was taken and not shown yet.
+    waits: Option<Seen>,
+    /// There may be more packets in the queue than were taken in.
+    more: bool,
     /// The tap whose frame is in hand.
     hand: Option<usize>,
     /// The packet of a client that was taken last: its tap and its port.
@@ -61,6 +64,9 @@ pub(crate) struct Rings {
     resolved: Time,
     missed: u64,
     trouble: Option<Trouble>,
+    /// See [`Counters`].
+    ways: [u32; MOST_WAYS],
+    let_go: u32,
 }
 
 /// One device's ring.
@@ -124,56 +130,6 @@ impl Tap {
     }
 }
 
-/// How far the rings were read.
-#[derive(Debug, Default)]
-struct Drain {
-    /// When it began; what is in the rings has happened before.
-    until: Time,
-    /// By how much the wall clock was ahead of ours then, once somebody has looked.
-    ahead: Option<u64>,
-    /// Packets that may still be shown, so that it comes to an end.
-    left: usize,
-    /// The time of the last packet that was shown.
-    last: Time,
-    /// When a packet was found last.
-    found: Time,
-    /// Packets in this drain and in the one before.
-    counted: [usize; 2],
-}
-
-impl Drain {
-    fn begin(&mut self, now: Time, taps: usize) {
-        self.until = now;
-        self.ahead = None;
-        self.left = taps * FRAMES;
-        self.counted = [0, self.counted[0]];
-    }
-
-    /// The next packet is of this time on the wall clock; gives that on ours. People may set
-    /// theirs, so it is one between the packet before and now in any case.
-    fn show(&mut self, stamp: u64, wall: impl FnOnce() -> u64) -> Time {
-        let until = self.until.as_nanos();
-        let ahead = *self.ahead.get_or_insert_with(|| wall().wrapping_sub(until));
-        // A moment before the machine's start is negative.
-        let at = u64::try_from(stamp.wrapping_sub(ahead).cast_signed()).unwrap_or(0);
-        self.last = Time::from_nanos(at).max(self.last).min(self.until);
-        self.found = self.until;
-        self.left -= 1;
-        self.counted[0] += 1;
-        self.last
-    }
-
-    /// Whether a ring may have been full since the drain before.
-    fn was_full(&self) -> bool {
-        self.counted.iter().any(|counted| *counted >= FRAMES)
-    }
-
-    /// Whether packets came lately, so that more are to be expected.
-    fn is_busy(&self, now: Time) -> bool {
-        now.since(self.found) < QUIET
-    }
-}
-
 impl Rings {
     /// For a queue, with the rings that `config` asks for. That they cannot be had is no error: see
     /// [`Counters::trouble`].
@@ -184,11 +140,15 @@ impl Rings {
             mark: 0,
             servers: Vec::new(),
             drain: Drain::default(),
+            waits: None,
+            more: false,
             hand: None,
             client: None,
             resolved: Time::ZERO,
             missed: 0,
             trouble: None,
+            ways: [0; MOST_WAYS],
+            let_go: 0,
         };
         rings.configure(config);
         rings
@@ -214,15 +174,19 @@ impl Rings {
         self.queue.gather(gathering::BOTH);
     }
 
-    /// The oldest packet in the rings.
-    fn frame(&mut self) -> Option<Seen> {
+    /// The oldest packet in the rings, if it left before `until` on the wall clock.
+    fn frame(&mut self, until: u64) -> Option<Seen> {
         if self.drain.left == 0 {
             return None;
         }
         let oldest = |(at, tap): (usize, &mut Tap)| tap.ring.peek().map(|frame| (at, frame));
         let frames = self.taps.iter_mut().enumerate().filter_map(oldest);
         let (at, frame) = frames.min_by_key(|(_, frame)| frame.stamp)?;
-        let time = self.drain.show(frame.stamp, clock::wall);
+        if frame.stamp > until || self.drain.is_over(frame.stamp, clock::wall) {
+            return None;
+        }
+        self.drain.found();
+        let time = self.drain.time(Some(frame.stamp), clock::wall);
         let tap = &mut self.taps[at];
         tap.silence.broken();
         tap.odd += u32::from(!frame.whole);
@@ -254,13 +218,18 @@ impl Rings {
         })
     }
 
+    /// When the packet of the queue that was taken last came in, on the wall clock. Where the kernel
+    /// has not noted that, all that is in the rings comes before it.
+    fn came(&self) -> Option<u64> {
+        Some(self.queue.stamp()).filter(|stamp| *stamp != 0)
+    }
+
     /// Looks at a packet of the queue: whether a client has sent it, and what goes to that client
     /// is to be seen.
     fn look(&mut self, seen: &mut Seen) {
         let (from, to) = seen.devices;
         self.client = None;
-        seen.at = self.drain.until;
-        self.drain.last = seen.at;
+        seen.at = self.drain.time(self.came(), clock::wall);
         if self.taps.iter().any(|tap| tap.watches && tap.device == to) {
             // The ring shows it as well; the rules that bring it here go soon.
             seen.whole = false;
@@ -272,6 +241,11 @@ impl Rings {
         // A client has heard of its server when it uses the short header (RFC 9000, section 17.3).
         let answered = udp.payload(self.queue.bytes()).first().is_some_and(|first| first >> 7 == 0);
         self.client = Some((at, port));
+        if !self.ways.contains(&to) {
+            // In the place of the one that was new the longest time ago.
+            self.ways.rotate_right(1);
+            self.ways[0] = to;
+        }
         let (now, tap) = (self.drain.until, &mut self.taps[at]);
         if let Err(error) = tap.watch(port, now, self.mark, &self.servers) {
             self.give_up(Trouble::refused(&error));
@@ -365,26 +339,35 @@ impl Capture for Rings {
 
     /// The queue first: what a client replies to is in a ring before its reply is in the queue.
     fn fill(&mut self) -> io::Result<bool> {
-        let more = self.queue.fill()?;
+        self.more = self.queue.fill()?;
         if !self.taps.is_empty() {
             self.drain.begin(self.queue.now(), self.taps.len());
         }
-        Ok(more)
+        Ok(self.more)
     }
 
     fn take(&mut self) -> Option<Seen> {
         if let Some(tap) = self.hand.take().and_then(|at| self.taps.get_mut(at)) {
             tap.ring.release();
         }
-        if let Some(seen) = self.frame() {
+        if self.waits.is_none() {
+            self.waits = self.queue.take();
+        }
+        if self.taps.is_empty() {
+            return self.waits.take();
+        }
+        // The packets to clients that are newer than the last one of a batch may be newer than the
+        // first one of the next.
+        let until = match (&self.waits, self.more) {
+            (Some(_), _) => self.came().unwrap_or(u64::MAX),
+            (None, true) => 0,
+            (None, false) => u64::MAX,
+        };
+        if let Some(seen) = self.frame(until) {
             return Some(seen);
         }
-        // What has come to the rings since is for the next time.
-        self.drain.left = 0;
-        let mut seen = self.queue.take()?;
-        if !self.taps.is_empty() {
-            self.look(&mut seen);
-        }
+        let mut seen = self.waits.take()?;
+        self.look(&mut seen);
         Some(seen)
     }
 
@@ -396,6 +379,7 @@ impl Capture for Rings {
     }
 
     fn accept(&mut self, handle: Handle, mark: Option<u32>) -> io::Result<()> {
+        self.let_go = self.let_go.wrapping_add(u32::from(mark.is_some()));
         // Only the packet in hand gets a mark: its flow is let go, and needs no copies any more.
         if let (Some(_), Some((at, port))) = (mark, self.client)
             && let Some(tap) = self.taps.get_mut(at)
@@ -428,60 +412,12 @@ impl Capture for Rings {
     fn counters(&self) -> Counters {
         let mut counters = self.queue.counters();
         counters.missed += self.missed;
-        counters.trouble = self.trouble;
+        (counters.trouble, counters.ways, counters.let_go) = (self.trouble, self.ways, self.let_go);
         counters
     }
 
     fn reset(&mut self) {
         self.missed = 0;
         self.queue.reset();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Seconds since 1970 at the machine's start.
-    const EPOCH: u64 = 1_800_000_000_000_000_000;
-
-    fn ms(ms: i64) -> Time {
-        Time::ZERO + ms * MS
-    }
-
-    /// A drain at this time, and the times that packets get which left at those of the wall clock.
-    fn drain(drain: &mut Drain, now: i64, wall: u64, left: &[u64]) -> Vec<Time> {
-        drain.begin(ms(now), 1);
-        left.iter().map(|left| drain.show(*left, || wall)).collect()
-    }
-
-    #[test]
-    fn packets_have_the_time_at_which_they_left() {
-        let wall = |ms: u64| EPOCH + ms * 1_000_000;
-        let mut state = Drain::default();
-        let times = drain(&mut state, 50, wall(50), &[wall(47), wall(48), wall(50)]);
-        assert_eq!(times, [ms(47), ms(48), ms(50)]);
-        // The clock was set, forwards and backwards, after they had left.
-        let times = drain(&mut state, 60, wall(60) + EPOCH, &[wall(57), wall(58)]);
-        assert_eq!(times, [ms(50), ms(50)], "no earlier than what was shown");
-        let times = drain(&mut state, 70, wall(3), &[wall(67), wall(68)]);
-        assert_eq!(times, [ms(70), ms(70)], "no later than now");
-        let times = drain(&mut state, 80, wall(13), &[wall(12)]);
-        assert_eq!(times, [ms(79)]);
-        assert_eq!(drain(&mut state, 90, EPOCH, &[0, u64::MAX]), [ms(79), ms(79)]);
-    }
-
-    #[test]
-    fn a_drain_comes_to_an_end_and_tells_whether_there_was_room() {
-        let mut state = Drain::default();
-        drain(&mut state, 50, EPOCH, &vec![EPOCH; FRAMES - 1]);
-        assert!(!state.was_full() && state.left == 1);
-        drain(&mut state, 51, EPOCH, &vec![EPOCH; FRAMES]);
-        assert!(state.was_full() && state.left == 0);
-        drain(&mut state, 52, EPOCH, &[EPOCH]);
-        assert!(state.was_full(), "what was missed is told with the next packet");
-        drain(&mut state, 53, EPOCH, &[]);
-        assert!(!state.was_full());
-        assert!(state.is_busy(ms(52) + QUIET - 1) && !state.is_busy(ms(52) + QUIET));
     }
 }
