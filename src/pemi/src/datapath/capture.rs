@@ -78,6 +78,8 @@ pub(crate) enum Trouble {
     Refused(i32),
     /// What leaves by a device are several packets in one, or such as are not whole in a ring.
     Merged,
+    /// A packet that was sent for a trial was not seen, or not as it was.
+    Untrue,
     /// Nothing is seen though clients get answers.
     Silent,
 }
@@ -97,6 +99,7 @@ impl fmt::Display for Trouble {
             Trouble::Merged => f.write_str(
                 "a device is handed several packets in one, or some of more than 1500 bytes",
             ),
+            Trouble::Untrue => f.write_str("a packet sent for a trial was not in the ring"),
             Trouble::Silent => {
                 f.write_str("nothing was seen though clients get answers: hardware may forward it")
             }

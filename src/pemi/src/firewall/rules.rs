@@ -220,7 +220,7 @@ mod tests {
         assert!(text.contains(short) && text.contains("chain short {\n\t}"), "{text}");
         assert!(!both.contains("short"), "{both}");
         let text = iptables(&ring).unwrap();
-        assert!(!text.contains("--ctdir REPLY"), "{text}");
+        assert!(!text.contains("--ctdir REPLY -g"), "{text}");
         // What may have to be sent in another way waits.
         assert!(ruleset(&Config { repair: Repair::Auto, ..ring }).contains(queued));
     }

@@ -122,10 +122,8 @@ impl PacketRing {
         packet::attach_filter(self.fd.as_fd(), program)
     }
 
-    /// Sees the packets of this device from now on, which costs each of them something. Until it is
-    /// closed the kernel notes when packets come in, for the queue to tell.
+    /// Sees the packets of this device from now on, which costs each of them something.
     pub fn watch(&self, device: u32) -> io::Result<()> {
-        socket::set_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMP, &[1])?;
         packet::listen(self.fd.as_fd(), device)
     }
 

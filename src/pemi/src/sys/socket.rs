@@ -24,7 +24,8 @@ pub fn raw(family: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     new(family, libc::SOCK_RAW, protocol)
 }
 
-/// A UDP socket that never blocks, without an address yet.
+/// A socket for datagrams that never blocks, without an address yet: UDP, or packets without their
+/// link-layer header.
 pub(crate) fn datagram(family: c_int) -> io::Result<OwnedFd> {
     new(family, libc::SOCK_DGRAM, 0)
 }

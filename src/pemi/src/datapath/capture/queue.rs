@@ -48,8 +48,6 @@ pub(crate) struct Nfqueue {
     next: usize,
     /// Where the packet that was taken last is in it.
     packet: Range<usize>,
-    /// When that came in, nanoseconds since 1970; 0: unknown.
-    stamp: u64,
     gathering: Gathering,
     verdicts: Verdicts,
     /// Packets taken from the queue since the start. The number wraps around, as does that
@@ -100,7 +98,6 @@ impl Nfqueue {
             datagram: 0,
             next: 0,
             packet: 0..0,
-            stamp: 0,
             gathering: Gathering::new(),
             verdicts: Verdicts::new(),
             taken: 0,
@@ -115,12 +112,6 @@ impl Nfqueue {
         self.gathering.gather(manner);
     }
 
-    /// When the packet that was taken last came in, nanoseconds since 1970 by the clock that people
-    /// set; 0: the kernel has not noted it.
-    pub fn stamp(&self) -> u64 {
-        self.stamp
-    }
-
     /// Packets that were taken and have no verdict yet.
     fn held(&self) -> u32 {
         self.taken.wrapping_sub(self.verdicts.given())
@@ -130,7 +121,6 @@ impl Nfqueue {
         self.taken = self.taken.wrapping_add(1);
         self.numbering.seen(packet.id);
         self.packet = packet.payload;
-        self.stamp = packet.stamp;
         Seen {
             handle: Some(Handle(packet.id)),
             at: self.filled_at,

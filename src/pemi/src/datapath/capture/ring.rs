@@ -27,6 +27,7 @@ use crate::sys::{clock, socket};
 mod drain;
 mod filter;
 mod silence;
+mod trial;
 
 use drain::Drain;
 use filter::Clients;
@@ -52,10 +53,6 @@ pub(crate) struct Rings {
     /// The servers' ports.
     servers: Vec<u16>,
     drain: Drain,
-    /// A packet of the queue that was taken and not shown yet.
-    waits: Option<Seen>,
-    /// There may be more packets in the queue than were taken in.
-    more: bool,
     /// The tap whose frame is in hand.
     hand: Option<usize>,
     /// The packet of a client that was taken last: its tap and its port.
@@ -78,6 +75,8 @@ struct Tap {
     ring: PacketRing,
     /// Packets of the device are seen.
     watches: bool,
+    /// A packet was sent to see whether the ring shows it.
+    tried: bool,
     clients: Clients,
     /// When a client sent something last.
     heard: Time,
@@ -94,6 +93,7 @@ impl Tap {
             name,
             ring: PacketRing::open()?,
             watches: false,
+            tried: false,
             clients: Clients::default(),
             heard: Time::ZERO,
             silence: Silence::default(),
@@ -102,18 +102,28 @@ impl Tap {
     }
 
     /// Sees what goes to this port of a client, and whatever else it saw.
-    fn watch(&mut self, port: u16, now: Time, mark: u32, servers: &[u16]) -> io::Result<()> {
+    fn watch(&mut self, port: u16, now: Time, mark: u32, servers: &[u16]) -> Result<(), Trouble> {
         self.heard = now;
-        if self.clients.heard(port, now) {
-            self.ring.filter(&self.clients.program(mark, servers))?;
-        }
+        let new = self.clients.heard(port, now);
         if !self.watches {
             match self.ring.watch(self.device) {
                 Ok(()) => self.watches = true,
                 // It is gone, and may come back as another one.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => self.device = 0,
-                Err(error) => return Err(error),
+                Err(error) => return Err(Trouble::refused(&error)),
             }
+        }
+        let tries = self.watches && !self.tried;
+        if tries {
+            self.tried = true;
+            self.ring.filter(&trial::program(mark)).map_err(|error| Trouble::refused(&error))?;
+            if !trial::shows(&mut self.ring, mark).map_err(|error| Trouble::refused(&error))? {
+                return Err(Trouble::Untrue);
+            }
+        }
+        if new || tries {
+            let program = self.clients.program(mark, servers);
+            self.ring.filter(&program).map_err(|error| Trouble::refused(&error))?;
         }
         Ok(())
     }
@@ -140,8 +150,6 @@ impl Rings {
             mark: 0,
             servers: Vec::new(),
             drain: Drain::default(),
-            waits: None,
-            more: false,
             hand: None,
             client: None,
             resolved: Time::ZERO,
@@ -174,19 +182,15 @@ impl Rings {
         self.queue.gather(gathering::BOTH);
     }
 
-    /// The oldest packet in the rings, if it left before `until` on the wall clock.
-    fn frame(&mut self, until: u64) -> Option<Seen> {
+    /// The oldest packet in the rings.
+    fn frame(&mut self) -> Option<Seen> {
         if self.drain.left == 0 {
             return None;
         }
         let oldest = |(at, tap): (usize, &mut Tap)| tap.ring.peek().map(|frame| (at, frame));
         let frames = self.taps.iter_mut().enumerate().filter_map(oldest);
         let (at, frame) = frames.min_by_key(|(_, frame)| frame.stamp)?;
-        if frame.stamp > until || self.drain.is_over(frame.stamp, clock::wall) {
-            return None;
-        }
-        self.drain.found();
-        let time = self.drain.time(Some(frame.stamp), clock::wall);
+        let time = self.drain.show(frame.stamp, clock::wall);
         let tap = &mut self.taps[at];
         tap.silence.broken();
         tap.odd += u32::from(!frame.whole);
@@ -218,18 +222,13 @@ impl Rings {
         })
     }
 
-    /// When the packet of the queue that was taken last came in, on the wall clock. Where the kernel
-    /// has not noted that, all that is in the rings comes before it.
-    fn came(&self) -> Option<u64> {
-        Some(self.queue.stamp()).filter(|stamp| *stamp != 0)
-    }
-
     /// Looks at a packet of the queue: whether a client has sent it, and what goes to that client
     /// is to be seen.
     fn look(&mut self, seen: &mut Seen) {
         let (from, to) = seen.devices;
         self.client = None;
-        seen.at = self.drain.time(self.came(), clock::wall);
+        seen.at = self.drain.until;
+        self.drain.last = seen.at;
         if self.taps.iter().any(|tap| tap.watches && tap.device == to) {
             // The ring shows it as well; the rules that bring it here go soon.
             seen.whole = false;
@@ -247,8 +246,8 @@ impl Rings {
             self.ways[0] = to;
         }
         let (now, tap) = (self.drain.until, &mut self.taps[at]);
-        if let Err(error) = tap.watch(port, now, self.mark, &self.servers) {
-            self.give_up(Trouble::refused(&error));
+        if let Err(trouble) = tap.watch(port, now, self.mark, &self.servers) {
+            self.give_up(trouble);
         } else if answered && tap.silence.heard(now) {
             self.give_up(Trouble::Silent);
         }
@@ -266,7 +265,8 @@ impl Rings {
         self.resolved = self.drain.until;
         for tap in self.taps.iter_mut() {
             let device = socket::interface_index(&tap.name).unwrap_or(0);
-            tap.watches &= device == tap.device;
+            let same = device == tap.device;
+            (tap.watches, tap.tried) = (tap.watches && same, tap.tried && same);
             tap.device = device;
         }
         self.taps.iter().position(of)
@@ -339,35 +339,26 @@ impl Capture for Rings {
 
     /// The queue first: what a client replies to is in a ring before its reply is in the queue.
     fn fill(&mut self) -> io::Result<bool> {
-        self.more = self.queue.fill()?;
+        let more = self.queue.fill()?;
         if !self.taps.is_empty() {
             self.drain.begin(self.queue.now(), self.taps.len());
         }
-        Ok(self.more)
+        Ok(more)
     }
 
     fn take(&mut self) -> Option<Seen> {
         if let Some(tap) = self.hand.take().and_then(|at| self.taps.get_mut(at)) {
             tap.ring.release();
         }
-        if self.waits.is_none() {
-            self.waits = self.queue.take();
-        }
-        if self.taps.is_empty() {
-            return self.waits.take();
-        }
-        // The packets to clients that are newer than the last one of a batch may be newer than the
-        // first one of the next.
-        let until = match (&self.waits, self.more) {
-            (Some(_), _) => self.came().unwrap_or(u64::MAX),
-            (None, true) => 0,
-            (None, false) => u64::MAX,
-        };
-        if let Some(seen) = self.frame(until) {
+        if let Some(seen) = self.frame() {
             return Some(seen);
         }
-        let mut seen = self.waits.take()?;
-        self.look(&mut seen);
+        // What has come to the rings since is for the next time.
+        self.drain.left = 0;
+        let mut seen = self.queue.take()?;
+        if !self.taps.is_empty() {
+            self.look(&mut seen);
+        }
         Some(seen)
     }
 

@@ -45,9 +45,6 @@ pub struct Packet {
     pub header: Option<Header>,
     /// [`CHECKSUM_NOT_READY`], [`GSO`].
     pub info: u32,
-    /// Nanoseconds since 1970, by the clock that people set, at which it came in; 0: nobody on
-    /// this machine wants to know such times.
-    pub stamp: u64,
     /// Not the whole packet was copied.
     pub truncated: bool,
     /// Where the IP packet is in the buffer.
@@ -104,7 +101,6 @@ fn packet(buffer: &[u8], at: usize) -> Option<Packet> {
             libc::NFQA_IFINDEX_PHYSINDEV => packet.ports.0 = be32(value)?,
             libc::NFQA_IFINDEX_PHYSOUTDEV => packet.ports.1 = be32(value)?,
             libc::NFQA_SKB_INFO => packet.info = be32(value)?,
-            libc::NFQA_TIMESTAMP => packet.stamp = stamp(value)?,
             libc::NFQA_CAP_LEN => packet.truncated = true,
             libc::NFQA_PAYLOAD => packet.payload = data,
             libc::NFQA_VLAN => tag = Some(vlan(value)?),
@@ -116,14 +112,6 @@ fn packet(buffer: &[u8], at: usize) -> Option<Packet> {
         packet.header = packet.header.and_then(|header| header.tagged(protocol, control));
     }
     named.then_some(packet)
-}
-
-/// Seconds and microseconds, 64 bits each, in nanoseconds.
-fn stamp(value: &[u8]) -> Option<u64> {
-    let (seconds, rest) =
-        value.split_first_chunk().map(|(n, rest)| (u64::from_be_bytes(*n), rest))?;
-    let micros = rest.first_chunk().copied().map(u64::from_be_bytes)?;
-    Some(seconds.wrapping_mul(1_000_000).wrapping_add(micros).wrapping_mul(1000))
 }
 
 /// The tag that the kernel keeps beside the packet: protocol and control bits.
@@ -197,7 +185,6 @@ mod tests {
         attribute(&mut body, 5, &[0, 0, 0, 7]);
         attribute(&mut body, 6, &[0, 0, 0, 9]);
         attribute(&mut body, 14, &[0, 0, 0, 1]);
-        attribute(&mut body, 4, &[0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 3]);
         attribute(&mut body, 10 | 0x8000, b"packet");
         message(0x0300, &body)
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! How far the rings were read, and the times of what was in them.
 
-use pemi_engine::{MS, Nanos, SEC, Time};
+use pemi_engine::{MS, Nanos, Time};
 
 use crate::sys::packet_ring::FRAMES;
 
@@ -18,8 +18,8 @@ pub(super) struct Drain {
     ahead: Option<u64>,
     /// Packets that may still be shown, so that it comes to an end.
     pub left: usize,
-    /// The time of the last packet.
-    last: Time,
+    /// The time of the last packet that was shown.
+    pub last: Time,
     /// When a packet was found last.
     found: Time,
     /// Packets in this drain and in the one before.
@@ -34,35 +34,18 @@ impl Drain {
         self.counted = [0, self.counted[0]];
     }
 
-    /// The time on our clock of one on the wall clock. A moment before the machine's start is negative.
-    fn ours(&mut self, stamp: u64, wall: impl FnOnce() -> u64) -> i64 {
+    /// The next packet is of this time on the wall clock; gives that on ours. People may set
+    /// theirs, so it is one between the packet before and now in any case.
+    pub fn show(&mut self, stamp: u64, wall: impl FnOnce() -> u64) -> Time {
         let until = self.until.as_nanos();
         let ahead = *self.ahead.get_or_insert_with(|| wall().wrapping_sub(until));
-        stamp.wrapping_sub(ahead).cast_signed()
-    }
-
-    /// Whether a packet of this time has come since the drain began, so that it is for the next one.
-    pub fn is_over(&mut self, stamp: u64, wall: impl FnOnce() -> u64) -> bool {
-        let later = self.ours(stamp, wall).wrapping_sub(self.until.as_nanos().cast_signed());
-        // No drain takes that long, but people may have set their clock.
-        (1..SEC).contains(&later)
-    }
-
-    /// The next packet, of a ring or of the queue, is of this time on the wall clock, or has come by
-    /// now; gives that on ours. People may set theirs, so it is one between the packet before and
-    /// now in any case.
-    pub fn time(&mut self, stamp: Option<u64>, wall: impl FnOnce() -> u64) -> Time {
-        let at = stamp.map(|stamp| u64::try_from(self.ours(stamp, wall)).unwrap_or(0));
-        let at = at.map_or(self.until, Time::from_nanos);
-        self.last = at.max(self.last).min(self.until);
-        self.last
-    }
-
-    /// A packet was found in a ring.
-    pub fn found(&mut self) {
+        // A moment before the machine's start is negative.
+        let at = u64::try_from(stamp.wrapping_sub(ahead).cast_signed()).unwrap_or(0);
+        self.last = Time::from_nanos(at).max(self.last).min(self.until);
         self.found = self.until;
         self.left -= 1;
         self.counted[0] += 1;
+        self.last
     }
 
     /// Whether a ring may have been full since the drain before.
@@ -90,11 +73,7 @@ mod tests {
     /// A drain at this time, and the times that packets get which left at those of the wall clock.
     fn drain(drain: &mut Drain, now: i64, wall: u64, left: &[u64]) -> Vec<Time> {
         drain.begin(ms(now), 1);
-        let show = |left: &u64| {
-            drain.found();
-            drain.time(Some(*left), || wall)
-        };
-        left.iter().map(show).collect()
+        left.iter().map(|left| drain.show(*left, || wall)).collect()
     }
 
     #[test]
@@ -111,17 +90,6 @@ mod tests {
         let times = drain(&mut state, 80, wall(13), &[wall(12)]);
         assert_eq!(times, [ms(79)]);
         assert_eq!(drain(&mut state, 90, EPOCH, &[0, u64::MAX]), [ms(79), ms(79)]);
-        state.begin(ms(95), 1);
-        assert_eq!(state.time(None, || EPOCH), ms(95), "unknown: it has come by now");
-    }
-
-    #[test]
-    fn what_has_come_since_the_drain_began_is_for_the_next_one() {
-        let mut state = Drain::default();
-        state.begin(ms(50), 1);
-        let mut over = |at: u64| state.is_over(EPOCH + at * 1_000_000, || EPOCH + 50_000_000);
-        assert!(!over(49) && !over(50) && over(51) && over(1049));
-        assert!(!over(1050), "the clock was set back: it would be for no drain in a long time");
     }
 
     #[test]
