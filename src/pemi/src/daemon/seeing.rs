@@ -98,6 +98,21 @@ mod tests {
     }
 
     #[test]
+    fn the_other_side_is_where_clients_packets_leave_beside_a_ring() {
+        // Of the loopback, in every network namespace; nobody has so large a number.
+        let ways = [1, 0, u32::MAX, 1];
+        let workers = [u32::MAX, 3].map(|let_go| {
+            let capture = Counters { ways, let_go, ..Counters::default() };
+            Snapshot { capture, ..Snapshot::default() }
+        });
+        assert_eq!(Seeing::shown(&config(), &workers), (vec![(1, "lo".to_string())], 2));
+        let client = Config { device: vec!["lo".into()], ..config() };
+        assert!(Seeing::shown(&client, &workers).0.is_empty());
+        let queue = Config { capture: Capture::Queue, ..config() };
+        assert!(Seeing::shown(&queue, &workers).0.is_empty());
+    }
+
+    #[test]
     fn a_worker_that_gives_up_makes_the_queue_do_once() {
         let mut config = config();
         let mut seeing = Seeing::of(&config);
