@@ -11,7 +11,7 @@ use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::talk::{PLAIN, RING, Talk, count, hole, no_echo, receive, ring, short};
+use lab::talk::{PLAIN, RING, Talk, count, hole, long, no_echo, receive, ring, short};
 use lab::{Daemon, ENDS, Net, PATIENCE};
 use serde_json::{Value, json};
 
@@ -184,6 +184,18 @@ fn what_goes_another_way_makes_the_queue_do_until_the_settings_are_read_again() 
     daemon.signal(libc::SIGHUP);
     let status = daemon.until(|status| used(status) == "ring");
     assert_eq!((&status["capture"]["reason"], &status["errors"]), (&Value::Null, &json!([])));
+}
+
+/// What a device throws away never leaves by it, so a ring does not show it either.
+#[test]
+fn a_ring_that_does_not_show_a_packet_of_our_own_makes_the_queue_do() {
+    let Some(net) = net() else { return };
+    let mut daemon = net.start(&RING);
+    net.tool("r", "tc qdisc add dev lan0 root blackhole");
+    let mut talk = Talk::new(&net, ENDS[0]);
+    talk.reply(long(0, 1200));
+    talk.server_hears(0);
+    falls_back(&mut daemon, "for a trial");
 }
 
 /// Packets that stay together on their way, as a sender's, and a network card's that merges.

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Capture, Config, Firewall};
 use crate::datapath::worker::Snapshot;
+use crate::sys::socket::interface_name;
 
 /// Why there are no rings though they are asked for.
 #[derive(Debug, Default)]
@@ -29,6 +30,21 @@ impl Seeing {
         config.capture = Capture::Queue;
         self.reason = Some(trouble.to_string());
         true
+    }
+
+    /// The devices, with their indexes, by which what rings show comes, and how many flows were let
+    /// go beside them.
+    pub fn shown(config: &Config, workers: &[Snapshot]) -> (Vec<(u32, String)>, u32) {
+        let mut devices = Vec::new();
+        if config.rings() {
+            let indexes = workers.iter().flat_map(|worker| worker.capture.ways);
+            let named = indexes.filter_map(|index| Some((index, interface_name(index)?)));
+            devices.extend(named.filter(|(_, name)| !config.device.contains(name)));
+            devices.sort_unstable();
+            devices.dedup();
+        }
+        let let_go = workers.iter().map(|worker| worker.capture.let_go);
+        (devices, let_go.fold(0, u32::wrapping_add))
     }
 
     /// What the user should know.
@@ -79,6 +95,21 @@ mod tests {
             assert_eq!(Seeing::of(&quiet).error(&quiet), None);
             assert!(!quiet.rings() && !Config { capture, ..config() }.rings());
         }
+    }
+
+    #[test]
+    fn the_other_side_is_where_clients_packets_leave_beside_a_ring() {
+        // Of the loopback, in every network namespace; nobody has so large a number.
+        let ways = [1, 0, u32::MAX, 1];
+        let workers = [u32::MAX, 3].map(|let_go| {
+            let capture = Counters { ways, let_go, ..Counters::default() };
+            Snapshot { capture, ..Snapshot::default() }
+        });
+        assert_eq!(Seeing::shown(&config(), &workers), (vec![(1, "lo".to_string())], 2));
+        let client = Config { device: vec!["lo".into()], ..config() };
+        assert!(Seeing::shown(&client, &workers).0.is_empty());
+        let queue = Config { capture: Capture::Queue, ..config() };
+        assert!(Seeing::shown(&queue, &workers).0.is_empty());
     }
 
     #[test]

@@ -196,6 +196,11 @@ impl Daemon {
                 firewall.configure(&self.config);
             }
         }
+        if let Some(firewall) = &mut self.firewall {
+            let (devices, let_go) = Seeing::shown(&self.config, &workers);
+            firewall.shorten(devices);
+            firewall.let_go(let_go);
+        }
         let total = status::total(&workers);
         let sample = self.history.sample(clock::unix(), &total);
         self.trend.add(&sample);

@@ -52,6 +52,9 @@ pub(crate) struct Seen {
     pub missed: bool,
 }
 
+/// Devices to the servers that are remembered (chosen: more than a router has at a time).
+pub(crate) const MOST_WAYS: usize = 4;
+
 /// What a capture counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counters {
@@ -61,6 +64,11 @@ pub(crate) struct Counters {
     pub verdict_errors: u32,
     /// Why packets are not seen as the settings say.
     pub trouble: Option<Trouble>,
+    /// Beside a ring, the devices by which clients' packets leave, by their indexes; 0: no further
+    /// ones.
+    pub ways: [u32; MOST_WAYS],
+    /// Flows that were let go beside a ring. The number wraps around.
+    pub let_go: u32,
 }
 
 /// Why there are no rings though somebody wants them; until new settings come the queue has to do.
@@ -70,6 +78,8 @@ pub(crate) enum Trouble {
     Refused(i32),
     /// What leaves by a device are several packets in one, or such as are not whole in a ring.
     Merged,
+    /// A packet that was sent for a trial was not seen, or not as it was.
+    Untrue,
     /// Nothing is seen though clients get answers.
     Silent,
 }
@@ -89,6 +99,7 @@ impl fmt::Display for Trouble {
             Trouble::Merged => f.write_str(
                 "a device is handed several packets in one, or some of more than 1500 bytes",
             ),
+            Trouble::Untrue => f.write_str("a packet sent for a trial was not in the ring"),
             Trouble::Silent => {
                 f.write_str("nothing was seen though clients get answers: hardware may forward it")
             }

@@ -17,6 +17,8 @@ use crate::config::{Config, Mode};
 mod bridged;
 mod routed;
 
+pub use routed::shortcut;
+
 /// Name of the table, in whichever family.
 pub const TABLE: &str = "pemi";
 /// Priority of the chain with the queue in its hook. fw4's filter chains are at 0, the
@@ -214,10 +216,28 @@ mod tests {
         assert!(!text.contains(queued), "{text}");
         assert!(text.contains(claimed), "offloaded it would not be seen: {text}");
         assert!(text.contains("ct direction original goto help"), "{text}");
+        let short = "ct state established ct direction reply goto short\n";
+        assert!(text.contains(short) && text.contains("chain short {\n\t}"), "{text}");
+        assert!(!both.contains("short"), "{both}");
         let text = iptables(&ring).unwrap();
-        assert!(!text.contains("--ctdir REPLY -g pemi"), "{text}");
+        assert!(!text.contains("--ctdir REPLY -g"), "{text}");
         // What may have to be sent in another way waits.
         assert!(ruleset(&Config { repair: Repair::Auto, ..ring }).contains(queued));
+    }
+
+    #[test]
+    fn what_a_ring_shows_takes_a_shortcut_while_there_are_devices_for_it() {
+        let text = shortcut(&["eth1".into(), "wwan0".into()]);
+        assert_eq!(
+            text,
+            "flush chain inet pemi short\n\
+             add flowtable inet pemi shown { hook ingress priority filter; \
+             devices = { \"eth1\", \"wwan0\" }; }\n\
+             add rule inet pemi short flow add @shown\n"
+        );
+        let none = shortcut(&[]);
+        assert!(none.starts_with("flush chain inet pemi short\n"), "{none}");
+        assert!(none.ends_with("delete flowtable inet pemi shown\n"), "{none}");
     }
 
     #[test]

@@ -42,6 +42,10 @@ pub struct Firewall {
     sets: File,
     clean: Vec<Member>,
     gates: bool,
+    /// The devices, with their indexes, by which packets come that a ring shows.
+    short: Vec<(u32, String)>,
+    /// Flows that were let go beside a ring.
+    let_go: u32,
     /// When to load the rules again.
     due: Option<Instant>,
     retry: Duration,
@@ -66,6 +70,8 @@ impl Firewall {
             sets: File::from(socket::raw(libc::AF_NETLINK, libc::NETLINK_NETFILTER)?),
             clean: Vec::new(),
             gates: config.gates(),
+            short: Vec::new(),
+            let_go: 0,
             due: None,
             retry: RETRY[0],
             error: None,
@@ -93,8 +99,34 @@ impl Firewall {
         let changed = self.clean != clean;
         self.clean = clean;
         self.fill();
-        if changed && let Err(error) = recall() {
-            log::debug!("offloaded flows stay where they are: {error}");
+        if changed {
+            call_back();
+        }
+    }
+
+    /// Has packets that a ring shows come by the shortest way, where they come by these devices.
+    pub fn shorten(&mut self, devices: Vec<(u32, String)>) {
+        if self.short != devices {
+            self.short = devices;
+            self.cut();
+        }
+    }
+
+    /// So many flows were let go beside rings. They are to come by the rules once, since others that
+    /// forward them faster, hardware even, get them there.
+    pub fn let_go(&mut self, flows: u32) {
+        if flows != self.let_go && !self.short.is_empty() {
+            call_back();
+        }
+        self.let_go = flows;
+    }
+
+    fn cut(&self) {
+        let names: Vec<String> = self.short.iter().map(|(_, name)| name.clone()).collect();
+        if self.error.is_none()
+            && let Err(error) = nft(&rules::shortcut(&names))
+        {
+            log::debug!("what a ring shows comes by all rules: {error}");
         }
     }
 
@@ -161,6 +193,9 @@ impl Firewall {
             Ok(()) => {
                 (self.error, self.due, self.retry) = (None, None, RETRY[0]);
                 self.fill();
+                if !self.short.is_empty() {
+                    self.cut();
+                }
             }
             Err(error) => {
                 let error = format!("firewall rules cannot be loaded: {error}");
@@ -172,6 +207,13 @@ impl Firewall {
                 self.retry = (self.retry * 2).min(RETRY[1]);
             }
         }
+    }
+}
+
+/// Has offloaded flows come by the rules once.
+fn call_back() {
+    if let Err(error) = recall() {
+        log::debug!("offloaded flows stay where they are: {error}");
     }
 }
 

@@ -4,9 +4,11 @@
 use std::ffi::c_int;
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use libc::sock_filter;
+
+use super::socket;
 
 /// Puts a classic BPF program on a socket, in the place of another one.
 pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &[sock_filter]) -> io::Result<()> {
@@ -39,6 +41,33 @@ pub(crate) fn listen(fd: BorrowedFd<'_>, device: u32) -> io::Result<()> {
             mem::size_of_val(&address) as libc::socklen_t,
         )
     })
+}
+
+/// Sends an IPv4 packet by the device that a packet socket listens to, with this mark. Its receiver is
+/// the device itself, so that a bridge passes it to nobody.
+pub(crate) fn send_to_itself(listener: BorrowedFd<'_>, mark: u32, packet: &[u8]) -> io::Result<()> {
+    // SAFETY: a plain C struct for which all zeroes is valid.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    let mut len = mem::size_of_val(&address) as libc::socklen_t;
+    let to = (&raw mut address).cast::<libc::sockaddr>();
+    // SAFETY: a live struct, and a length that keeps the kernel from writing more.
+    done(unsafe { libc::getsockname(listener.as_raw_fd(), to, &raw mut len) })?;
+    address.sll_protocol = (libc::ETH_P_IP as u16).to_be();
+    // One that hears nothing, and which puts the link-layer header before the packet.
+    let fd = socket::datagram(libc::AF_PACKET)?;
+    socket::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_MARK, &[mark])?;
+    // SAFETY: live bytes and a live struct, with their lengths.
+    let sent = unsafe {
+        libc::sendto(
+            fd.as_raw_fd(),
+            packet.as_ptr().cast(),
+            packet.len(),
+            libc::MSG_DONTWAIT,
+            to,
+            mem::size_of_val(&address) as libc::socklen_t,
+        )
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// How many packets a packet socket had no room for since this was asked last.

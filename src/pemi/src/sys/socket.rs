@@ -24,7 +24,8 @@ pub fn raw(family: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     new(family, libc::SOCK_RAW, protocol)
 }
 
-/// A UDP socket that never blocks, without an address yet.
+/// A socket for datagrams that never blocks, without an address yet: UDP, or packets without their
+/// link-layer header.
 pub(crate) fn datagram(family: c_int) -> io::Result<OwnedFd> {
     new(family, libc::SOCK_DGRAM, 0)
 }
@@ -291,6 +292,15 @@ pub fn interface_index(name: &CStr) -> Option<u32> {
     // SAFETY: a string that ends with a zero byte.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     (index != 0).then_some(index)
+}
+
+/// The name of the network interface with this index, if there is one.
+pub(crate) fn interface_name(index: u32) -> Option<String> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: a live buffer of the length that the function asks for.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    let name = CStr::from_bytes_until_nul(&name).ok().filter(|_| !found.is_null())?;
+    name.to_str().ok().map(str::to_string)
 }
 
 /// The descriptor of `owner` for as long as `owner` lives.

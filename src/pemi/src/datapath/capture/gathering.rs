@@ -7,21 +7,33 @@ use pemi_engine::{MS, Nanos, Time};
 
 /// What a packet waits at most where the processor has time: little beside a hop's round trip.
 const SHORTEST: Nanos = MS / 5;
-/// What it waits at most where a batch takes as long as that itself.
-const LONGEST: Nanos = 8 * MS / 10;
-/// A pause lasts as long as that many turns like the last one. Forwarding takes longer than the
-/// queue's thread does; with fewer turns, others could hand over no more packets in a pause than
-/// the turn took in, so batches would not grow.
-const TURNS: Nanos = 4;
 /// How often in a row the next packet has to come at once: a few packets together, as an
 /// application sends them, are over before anything could gather.
 const DENSE: u32 = 4;
 /// Packets in a pause for which it was worth it.
 const WORTH: u32 = 2;
 
+/// How long packets gather.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// A pause lasts as long as that many turns like the last one. Forwarding takes longer than the
+    /// queue's thread does; with fewer turns, others could hand over no more packets in a pause
+    /// than the turn took in, so batches would not grow.
+    turns: Nanos,
+    /// What a packet waits at most where a batch takes as long as that itself.
+    longest: Nanos,
+}
+
+/// Packets wait on their way to clients and back.
+pub(super) const BOTH: Manner = Manner { turns: 4, longest: 8 * MS / 10 };
+/// Only what clients send waits: half as many packets or fewer, and as far apart as what others
+/// take for two or more.
+pub(super) const REPLIES: Manner = Manner { turns: 16, longest: 2 * MS };
+
 /// Whether packets come densely, and how long to let them gather.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Gathering {
+    manner: Manner,
     /// How often in a row a packet came as soon as in a pause.
     soon: u32,
     /// The last wait was a pause, and nothing cut it short.
@@ -34,6 +46,15 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
+    pub fn new() -> Gathering {
+        Gathering { manner: BOTH, soon: 0, paused: false, woken: None, pause: 0, begin: Time::ZERO }
+    }
+
+    /// From now on packets gather like this.
+    pub fn gather(&mut self, manner: Manner) {
+        self.manner = manner;
+    }
+
     /// How long to pause before the next packets, if at all, when the last turn took in `taken`.
     pub fn pause(&mut self, now: Time, taken: u32) -> Option<Nanos> {
         if self.paused && taken < WORTH {
@@ -41,7 +62,7 @@ impl Gathering {
         }
         let turn = self.woken.map_or(0, |woken| now.since(woken));
         self.begin = now;
-        self.pause = (TURNS * turn).clamp(SHORTEST, LONGEST);
+        self.pause = (self.manner.turns * turn).clamp(SHORTEST, self.manner.longest);
         self.paused = false;
         (self.soon >= DENSE).then_some(self.pause)
     }
@@ -73,7 +94,7 @@ mod tests {
 
     impl Played {
         fn new() -> Played {
-            Played { gathering: Gathering::default(), now: Time::ZERO, taken: 0 }
+            Played { gathering: Gathering::new(), now: Time::ZERO, taken: 0 }
         }
 
         /// One wait and one turn; gives how long the pause was.
@@ -114,13 +135,23 @@ mod tests {
 
     #[test]
     fn a_pause_is_bounded_and_grows_with_the_turn() {
-        for (turn, pause) in [(0, SHORTEST), (MS / 8, MS / 2), (50 * MS, LONGEST)] {
+        for (turn, pause) in [(0, SHORTEST), (MS / 8, MS / 2), (50 * MS, BOTH.longest)] {
             let mut played = Played::new();
             for _ in 0..DENSE {
                 played.step(MS / 20, turn);
             }
             assert_eq!(played.step(MS / 20, turn), Some(pause), "{turn}");
         }
+    }
+
+    #[test]
+    fn replies_alone_gather_where_others_take_long() {
+        let pauses = |manner| {
+            let mut played = Played::new();
+            played.gathering.gather(manner);
+            (0..100).filter_map(|_| played.step(7 * MS / 10, 3 * MS / 20)).max()
+        };
+        assert_eq!((pauses(REPLIES), pauses(BOTH)), (Some(REPLIES.longest), None));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use pemi_engine::{Handle, Nanos, Time};
 
-use super::gathering::Gathering;
+use super::gathering::{Gathering, Manner};
 use super::{Capture, Counters, Interests, Seen};
 use crate::config::Config;
 use crate::datapath::error::Error;
@@ -98,13 +98,18 @@ impl Nfqueue {
             datagram: 0,
             next: 0,
             packet: 0..0,
-            gathering: Gathering::default(),
+            gathering: Gathering::new(),
             verdicts: Verdicts::new(),
             taken: 0,
             before: 0,
             numbering: Numbering::default(),
             verdict_errors: 0,
         }
+    }
+
+    /// How long packets gather from now on.
+    pub(super) fn gather(&mut self, manner: Manner) {
+        self.gathering.gather(manner);
     }
 
     /// Packets that were taken and have no verdict yet.
@@ -241,7 +246,7 @@ impl Capture for Nfqueue {
         Counters {
             missed: self.numbering.missed,
             verdict_errors: self.verdict_errors,
-            trouble: None,
+            ..Counters::default()
         }
     }
 

@@ -16,25 +16,26 @@ use std::io;
 use pemi_engine::packet::{Parsed, parse};
 use pemi_engine::{Handle, MS, Nanos, SEC, Time};
 
+use super::gathering;
 use super::queue::Nfqueue;
-use super::{Capture, Counters, Interests, Seen, Trouble};
+use super::{Capture, Counters, Interests, MOST_WAYS, Seen, Trouble};
 use crate::config::Config;
-use crate::sys::packet_ring::{FRAMES, PacketRing};
+use crate::sys::packet_ring::PacketRing;
 use crate::sys::poll::Interest;
 use crate::sys::{clock, socket};
 
+mod drain;
 mod filter;
 mod silence;
+mod trial;
 
+use drain::Drain;
 use filter::Clients;
 use silence::Silence;
 
 /// While packets come they are looked at this often at least, if nothing else wakes the thread
 /// (chosen: a copy in a connection's first flight that comes later than that is worth little).
 const LOOK: Nanos = 2 * MS;
-/// After so long without a packet the kernel is asked to wake the thread for the next one (chosen:
-/// a wake-up for each packet is what a ring saves, and packets of a download come more often).
-const QUIET: Nanos = 20 * MS;
 /// After so long without a packet of a client a device is not watched any more (chosen: a client
 /// that does not reply gives nothing away).
 const REST: Nanos = 10 * SEC;
@@ -60,6 +61,9 @@ pub(crate) struct Rings {
     resolved: Time,
     missed: u64,
     trouble: Option<Trouble>,
+    /// See [`Counters`].
+    ways: [u32; MOST_WAYS],
+    let_go: u32,
 }
 
 /// One device's ring.
@@ -71,6 +75,8 @@ struct Tap {
     ring: PacketRing,
     /// Packets of the device are seen.
     watches: bool,
+    /// A packet was sent to see whether the ring shows it.
+    tried: bool,
     clients: Clients,
     /// When a client sent something last.
     heard: Time,
@@ -87,6 +93,7 @@ impl Tap {
             name,
             ring: PacketRing::open()?,
             watches: false,
+            tried: false,
             clients: Clients::default(),
             heard: Time::ZERO,
             silence: Silence::default(),
@@ -95,18 +102,28 @@ impl Tap {
     }
 
     /// Sees what goes to this port of a client, and whatever else it saw.
-    fn watch(&mut self, port: u16, now: Time, mark: u32, servers: &[u16]) -> io::Result<()> {
+    fn watch(&mut self, port: u16, now: Time, mark: u32, servers: &[u16]) -> Result<(), Trouble> {
         self.heard = now;
-        if self.clients.heard(port, now) {
-            self.ring.filter(&self.clients.program(mark, servers))?;
-        }
+        let new = self.clients.heard(port, now);
         if !self.watches {
             match self.ring.watch(self.device) {
                 Ok(()) => self.watches = true,
                 // It is gone, and may come back as another one.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => self.device = 0,
-                Err(error) => return Err(error),
+                Err(error) => return Err(Trouble::refused(&error)),
             }
+        }
+        let tries = self.watches && !self.tried;
+        if tries {
+            self.tried = true;
+            self.ring.filter(&trial::program(mark)).map_err(|error| Trouble::refused(&error))?;
+            if !trial::shows(&mut self.ring, mark).map_err(|error| Trouble::refused(&error))? {
+                return Err(Trouble::Untrue);
+            }
+        }
+        if new || tries {
+            let program = self.clients.program(mark, servers);
+            self.ring.filter(&program).map_err(|error| Trouble::refused(&error))?;
         }
         Ok(())
     }
@@ -120,56 +137,6 @@ impl Tap {
         self.silence = Silence::default();
         self.odd = 0;
         Ok(())
-    }
-}
-
-/// How far the rings were read.
-#[derive(Debug, Default)]
-struct Drain {
-    /// When it began; what is in the rings has happened before.
-    until: Time,
-    /// By how much the wall clock was ahead of ours then, once somebody has looked.
-    ahead: Option<u64>,
-    /// Packets that may still be shown, so that it comes to an end.
-    left: usize,
-    /// The time of the last packet that was shown.
-    last: Time,
-    /// When a packet was found last.
-    found: Time,
-    /// Packets in this drain and in the one before.
-    counted: [usize; 2],
-}
-
-impl Drain {
-    fn begin(&mut self, now: Time, taps: usize) {
-        self.until = now;
-        self.ahead = None;
-        self.left = taps * FRAMES;
-        self.counted = [0, self.counted[0]];
-    }
-
-    /// The next packet is of this time on the wall clock; gives that on ours. People may set
-    /// theirs, so it is one between the packet before and now in any case.
-    fn show(&mut self, stamp: u64, wall: impl FnOnce() -> u64) -> Time {
-        let until = self.until.as_nanos();
-        let ahead = *self.ahead.get_or_insert_with(|| wall().wrapping_sub(until));
-        // A moment before the machine's start is negative.
-        let at = u64::try_from(stamp.wrapping_sub(ahead).cast_signed()).unwrap_or(0);
-        self.last = Time::from_nanos(at).max(self.last).min(self.until);
-        self.found = self.until;
-        self.left -= 1;
-        self.counted[0] += 1;
-        self.last
-    }
-
-    /// Whether a ring may have been full since the drain before.
-    fn was_full(&self) -> bool {
-        self.counted.iter().any(|counted| *counted >= FRAMES)
-    }
-
-    /// Whether packets came lately, so that more are to be expected.
-    fn is_busy(&self, now: Time) -> bool {
-        now.since(self.found) < QUIET
     }
 }
 
@@ -188,6 +155,8 @@ impl Rings {
             resolved: Time::ZERO,
             missed: 0,
             trouble: None,
+            ways: [0; MOST_WAYS],
+            let_go: 0,
         };
         rings.configure(config);
         rings
@@ -210,6 +179,7 @@ impl Rings {
         self.trouble.get_or_insert(trouble);
         (self.hand, self.client) = (None, None);
         self.taps.clear();
+        self.queue.gather(gathering::BOTH);
     }
 
     /// The oldest packet in the rings.
@@ -270,9 +240,14 @@ impl Rings {
         // A client has heard of its server when it uses the short header (RFC 9000, section 17.3).
         let answered = udp.payload(self.queue.bytes()).first().is_some_and(|first| first >> 7 == 0);
         self.client = Some((at, port));
+        if !self.ways.contains(&to) {
+            // In the place of the one that was new the longest time ago.
+            self.ways.rotate_right(1);
+            self.ways[0] = to;
+        }
         let (now, tap) = (self.drain.until, &mut self.taps[at]);
-        if let Err(error) = tap.watch(port, now, self.mark, &self.servers) {
-            self.give_up(Trouble::refused(&error));
+        if let Err(trouble) = tap.watch(port, now, self.mark, &self.servers) {
+            self.give_up(trouble);
         } else if answered && tap.silence.heard(now) {
             self.give_up(Trouble::Silent);
         }
@@ -290,7 +265,8 @@ impl Rings {
         self.resolved = self.drain.until;
         for tap in self.taps.iter_mut() {
             let device = socket::interface_index(&tap.name).unwrap_or(0);
-            tap.watches &= device == tap.device;
+            let same = device == tap.device;
+            (tap.watches, tap.tried) = (tap.watches && same, tap.tried && same);
             tap.device = device;
         }
         self.taps.iter().position(of)
@@ -329,6 +305,8 @@ impl Capture for Rings {
         if let Err(error) = self.open(devices) {
             return self.give_up(Trouble::refused(&error));
         }
+        let alone = !self.taps.is_empty();
+        self.queue.gather(if alone { gathering::REPLIES } else { gathering::BOTH });
         let program = |tap: &Tap| tap.clients.program(self.mark, &self.servers);
         let done = self.taps.iter().try_for_each(|tap| tap.ring.filter(&program(tap)));
         if let Err(error) = done {
@@ -392,6 +370,7 @@ impl Capture for Rings {
     }
 
     fn accept(&mut self, handle: Handle, mark: Option<u32>) -> io::Result<()> {
+        self.let_go = self.let_go.wrapping_add(u32::from(mark.is_some()));
         // Only the packet in hand gets a mark: its flow is let go, and needs no copies any more.
         if let (Some(_), Some((at, port))) = (mark, self.client)
             && let Some(tap) = self.taps.get_mut(at)
@@ -424,60 +403,12 @@ impl Capture for Rings {
     fn counters(&self) -> Counters {
         let mut counters = self.queue.counters();
         counters.missed += self.missed;
-        counters.trouble = self.trouble;
+        (counters.trouble, counters.ways, counters.let_go) = (self.trouble, self.ways, self.let_go);
         counters
     }
 
     fn reset(&mut self) {
         self.missed = 0;
         self.queue.reset();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Seconds since 1970 at the machine's start.
-    const EPOCH: u64 = 1_800_000_000_000_000_000;
-
-    fn ms(ms: i64) -> Time {
-        Time::ZERO + ms * MS
-    }
-
-    /// A drain at this time, and the times that packets get which left at those of the wall clock.
-    fn drain(drain: &mut Drain, now: i64, wall: u64, left: &[u64]) -> Vec<Time> {
-        drain.begin(ms(now), 1);
-        left.iter().map(|left| drain.show(*left, || wall)).collect()
-    }
-
-    #[test]
-    fn packets_have_the_time_at_which_they_left() {
-        let wall = |ms: u64| EPOCH + ms * 1_000_000;
-        let mut state = Drain::default();
-        let times = drain(&mut state, 50, wall(50), &[wall(47), wall(48), wall(50)]);
-        assert_eq!(times, [ms(47), ms(48), ms(50)]);
-        // The clock was set, forwards and backwards, after they had left.
-        let times = drain(&mut state, 60, wall(60) + EPOCH, &[wall(57), wall(58)]);
-        assert_eq!(times, [ms(50), ms(50)], "no earlier than what was shown");
-        let times = drain(&mut state, 70, wall(3), &[wall(67), wall(68)]);
-        assert_eq!(times, [ms(70), ms(70)], "no later than now");
-        let times = drain(&mut state, 80, wall(13), &[wall(12)]);
-        assert_eq!(times, [ms(79)]);
-        assert_eq!(drain(&mut state, 90, EPOCH, &[0, u64::MAX]), [ms(79), ms(79)]);
-    }
-
-    #[test]
-    fn a_drain_comes_to_an_end_and_tells_whether_there_was_room() {
-        let mut state = Drain::default();
-        drain(&mut state, 50, EPOCH, &vec![EPOCH; FRAMES - 1]);
-        assert!(!state.was_full() && state.left == 1);
-        drain(&mut state, 51, EPOCH, &vec![EPOCH; FRAMES]);
-        assert!(state.was_full() && state.left == 0);
-        drain(&mut state, 52, EPOCH, &[EPOCH]);
-        assert!(state.was_full(), "what was missed is told with the next packet");
-        drain(&mut state, 53, EPOCH, &[]);
-        assert!(!state.was_full());
-        assert!(state.is_busy(ms(52) + QUIET - 1) && !state.is_busy(ms(52) + QUIET));
     }
 }

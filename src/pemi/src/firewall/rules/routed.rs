@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, clean_set, queue, queues, set};
+use super::{AFTER_FILTERS, Devices, TABLE, clean_set, queue, queues, set};
 use crate::config::Config;
 
 /// The longest TCP segment without data: IPv6's header, TCP's, and as many options as there can be.
@@ -48,6 +48,8 @@ enum Test<'a> {
 enum Act {
     /// It goes through the rules of [`Chain::Help`].
     Help,
+    /// It goes through [`Chain::Short`], and no more rules of this chain.
+    Shorten,
     /// No more rules of this chain.
     Return,
     /// The same, in a chain of a hook.
@@ -68,6 +70,8 @@ enum Chain {
     Claim,
     Forward,
     Help,
+    /// Empty until [`shortcut`] says by which devices packets come; in nft alone.
+    Short,
     Output,
 }
 
@@ -116,7 +120,10 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
             let others = rule(vec![Test::NotOfConnection(helped_mark)], Act::Return);
             // Of which devices they are, `claim` has asked: names take longest to compare.
             let ours = queued_of(config, Devices::Any).map(|test| rule(vec![test], Act::Help));
-            [others].into_iter().chain(ours).collect()
+            let seen = ours_of(config, Devices::Any).filter(|_| config.rings());
+            let seen = seen.filter(|test| matches!(test, Test::ToClient(..)));
+            let short = seen.map(|test| rule(vec![test], Act::Shorten));
+            [others].into_iter().chain(ours).chain(short).collect()
         }
         // The daemon adds bypass_mark to the mark of the packet with whose verdict it lets a flow
         // go, and has the kernel take that packet through this hook once more.
@@ -127,6 +134,7 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
             ),
             rule(vec![], Act::Queue),
         ],
+        Chain::Short => Vec::new(),
         // Copies are no new packets to connection tracking, except on their way up,
         // where they have to be translated like those before them.
         Chain::Output => vec![
@@ -146,10 +154,11 @@ pub fn nft(config: &Config) -> String {
         (Chain::Claim, format!("claim {{\n\t\t{}", base("forward", "mangle"))),
         (Chain::Forward, format!("forward {{\n\t\t{}", base("forward", AFTER_FILTERS))),
         (Chain::Help, "help {".into()),
+        (Chain::Short, "short {".into()),
         (Chain::Output, format!("output {{\n\t\t{}", base("output", "raw"))),
     ] {
         let rules = rules(config, chain);
-        if chain == Chain::Help && rules.is_empty() {
+        if chain == Chain::Help && rules.is_empty() || chain == Chain::Short && !config.rings() {
             continue;
         }
         let gap = if chain == Chain::Claim { "" } else { "\n" };
@@ -165,6 +174,24 @@ pub fn nft(config: &Config) -> String {
         text.push_str("\t}\n");
     }
     text
+}
+
+/// Has packets to clients that a ring shows, when they come by one of these devices, go past all
+/// chains. What their clients send comes by all of them as before, since it comes by other devices,
+/// so it is the queue's, and connection tracking knows of it. A flow that is let go has lost its
+/// mark, so that it does not come here again. Without devices, takes that back.
+pub fn shortcut(devices: &[String]) -> String {
+    let start = format!("flush chain inet {TABLE} short\n");
+    let table = format!("flowtable inet {TABLE} {FLOWTABLE}");
+    if devices.is_empty() {
+        // What is not there cannot be deleted.
+        return format!("{start}add {table} {{ hook ingress priority filter; }}\ndelete {table}\n");
+    }
+    let devices = set(devices.iter().map(|name| format!("\"{name}\"")));
+    format!(
+        "{start}add {table} {{ hook ingress priority filter; devices = {devices}; }}\n\
+         add rule inet {TABLE} short flow add @{FLOWTABLE}\n"
+    )
 }
 
 /// The first rules of the first chain, for clean clients, which iptables has no sets of: those who
@@ -222,6 +249,7 @@ fn nft_test(test: &Test) -> String {
 fn nft_act(config: &Config, act: &Act) -> String {
     match act {
         Act::Help => "goto help".into(),
+        Act::Shorten => "goto short".into(),
         Act::Return => "return".into(),
         Act::Accept => "accept".into(),
         Act::Untracked => "notrack".into(),
@@ -232,6 +260,9 @@ fn nft_act(config: &Config, act: &Act) -> String {
         Act::Queue => queue(config),
     }
 }
+
+/// The name of the flowtable for what a ring shows.
+const FLOWTABLE: &str = "shown";
 
 /// Name of our chain beside those of iptables.
 const OURS: &str = "pemi";
@@ -329,6 +360,8 @@ fn iptables_acts(config: &Config, act: &Act) -> Vec<String> {
         Act::Exchange { clear, set } => {
             return vec![marked(clear | set, *set), "-j RETURN".into()];
         }
+        // There is no flowtable.
+        Act::Shorten => return Vec::new(),
         Act::Queue => match queues(config) {
             (first, last) if first == last => {
                 format!("-j NFQUEUE --queue-num {first} --queue-bypass")
