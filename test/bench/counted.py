@@ -31,7 +31,10 @@ FLOWS = 8
 BASE = "direct"
 # Rows that are recorded and compared, and those that only the parts need; ./guest/init says
 # what each is.
-CHECKED = ("kernel", "flowtable", "accept_all", "pemi", "pemi_ring", "pemi_ring_short", "clean")
+CHECKED = (
+    *("kernel", "kernel_nat", "flowtable", "accept_all", "pemi", "pemi_ring", "pemi_ring_short"),
+    *("clean", "resting"),
+)
 RINGS = ("pemi_ring", "pemi_ring_short")
 FURTHER = ("accept_all_gathered", "accept_all_heads")
 # Packets for one downlink packet: half of one comes back.

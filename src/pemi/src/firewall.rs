@@ -4,5 +4,6 @@
 pub(crate) mod clean;
 pub(crate) mod nft;
 mod recall;
+mod rest;
 pub mod rules;
 pub(crate) mod table;

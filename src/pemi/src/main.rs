@@ -70,13 +70,14 @@ fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), Stri
 
 fn print_rules(file: &Path, whom: RulesFor) -> Result<(), String> {
     let (config, _) = config::load(file).map_err(|error| error.lines(file).join("\n"))?;
-    print(&match whom {
-        RulesFor::Nft => rules::ruleset(&config),
-        RulesFor::Fw4 => rules::no_offload(&config),
-        RulesFor::Iptables => rules::iptables(&config).ok_or_else(|| {
-            format!("{}: option 'mode': there are no such rules for mode 'bridged'", file.display())
-        })?,
-    });
+    let rules = match whom {
+        RulesFor::Nft => Some(rules::ruleset(&config)),
+        RulesFor::Fw4 => Some(rules::no_offload(&config)),
+        RulesFor::Resting => rules::resting(&config),
+        RulesFor::Iptables => rules::iptables(&config),
+    };
+    let none = "options 'mode' and 'protocols': there are no such rules with these";
+    print(&rules.ok_or_else(|| format!("{}: {none}", file.display()))?);
     Ok(())
 }
 

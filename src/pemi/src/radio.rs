@@ -110,9 +110,9 @@ impl Radio {
         self.share.helping(client);
     }
 
-    /// Whether any client is known to be on a radio.
-    pub fn has_clients(&self) -> bool {
-        self.share.has_clients()
+    /// How many addresses of clients are known to be on a radio.
+    pub fn clients(&self) -> usize {
+        self.share.clients()
     }
 
     /// Clients whose gate is closed: their radio loses nothing.

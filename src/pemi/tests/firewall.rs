@@ -84,7 +84,27 @@ fn the_table_comes_back_and_goes_with_the_daemon() {
     assert_eq!(log.matches("put back").count(), 2, "{log}");
 }
 
-/// All but what not every kernel has: the queue, and names of bridges.
+/// Loads what `pemi rules` prints: all but what not every kernel has, the queue, and names of
+/// bridges.
+fn load(net: &Net, config: &str, flags: &[&str]) {
+    let file = net.file("rules.json");
+    fs::write(&file, config).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_pemi"))
+        .args(["rules", "--config", file.to_str().unwrap()])
+        .args(flags)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().filter(|line| !line.contains("brname")).map(|line| {
+        match line.split_once("queue flags bypass to") {
+            Some((before, _)) => format!("{before}accept\n"),
+            None => format!("{line}\n"),
+        }
+    });
+    fs::write(&file, lines.collect::<String>()).unwrap();
+    assert!(nft(net, &format!("-f {}", file.display())).is_some(), "{config}: {text}");
+}
+
 #[test]
 fn rules_are_good_syntax() {
     let Some(net) = Net::new() else { return };
@@ -95,21 +115,48 @@ fn rules_are_good_syntax() {
         r#"{"device": "lan0", "mode": "bridged"}"#,
         r#"{"mode": "bridged"}"#,
     ] {
-        let file = net.file("rules.json");
-        fs::write(&file, config).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_pemi"))
-            .args(["rules", "--config", file.to_str().unwrap()])
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let lines = text.lines().filter(|line| !line.contains("brname")).map(|line| {
-            match line.split_once("queue flags bypass to") {
-                Some((before, _)) => format!("{before}accept\n"),
-                None => format!("{line}\n"),
-            }
-        });
-        fs::write(&file, lines.collect::<String>()).unwrap();
-        assert!(nft(&net, &format!("-f {}", file.display())).is_some(), "{config}: {text}");
+        load(&net, config, &[]);
+    }
+}
+
+/// Whether the kernel has told that somebody was met.
+fn has_met(net: &Net) -> bool {
+    nft(net, "list quota inet pemi met").unwrap().contains(" used ")
+}
+
+#[test]
+fn rules_at_rest_notice_who_begins_a_connection_and_is_not_clean() {
+    let Some(net) = Net::new() else { return };
+    for (repair, host) in [("auto", 2), ("infer", 3)] {
+        let config = format!(r#"{{"device": "lan0", "port": 443, "repair": "{repair}"}}"#);
+        // As a daemon does when it starts; and then from rules to rest, and again.
+        let _ = nft(&net, "delete table inet pemi");
+        for _ in 0..2 {
+            load(&net, &config, &[]);
+            load(&net, &config, &["--resting"]);
+            assert!(!has_met(&net));
+            assert!(!table(&net).contains("hook forward"));
+        }
+        let send = |from: u16, port: u16| {
+            let client = net.socket("c", "10.77.0.2", from);
+            client.send_to(b"first", ("10.77.1.2", port)).unwrap();
+        };
+        nft(&net, "add element inet pemi clean4 { 10.77.0.2 }").unwrap();
+        let mine = 1000 * host;
+        send(mine, 443);
+        nft(&net, "flush set inet pemi clean4").unwrap();
+        // One that goes on, and one to another port.
+        send(mine, 443);
+        send(mine, 80);
+        assert!(!has_met(&net), "{}", table(&net));
+        send(mine + 1, 443);
+        let start = Instant::now();
+        while !has_met(&net) {
+            assert!(start.elapsed() < PATIENCE, "{}", table(&net));
+            thread::sleep(Duration::from_millis(20));
+        }
+        load(&net, &config, &[]);
+        assert!(table(&net).contains("hook forward"));
     }
 }
 

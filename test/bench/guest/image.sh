@@ -22,7 +22,7 @@ packages=(busybox-static iproute2 nftables ethtool util-linux)
 programs=(bin/busybox bin/ip usr/sbin/nft sbin/ethtool usr/bin/chrt)
 modules=(
   crc32c_generic veth nf_tables nft_ct nft_queue nfnetlink_queue nft_objref
-  nft_flow_offload nf_flow_table_inet nf_conntrack
+  nft_flow_offload nf_flow_table_inet nf_conntrack nft_chain_nat nft_masq nft_quota
 )
 
 work=$(mktemp -d)

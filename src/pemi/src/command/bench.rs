@@ -10,7 +10,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::slice;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use log::LevelFilter;
@@ -19,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::datapath::capture::queue::Nfqueue;
+use crate::datapath::capture::ring::Rings;
 use crate::datapath::guard::Guard;
 use crate::datapath::nfqueue::Queue;
 use crate::datapath::outlet::Sockets;
@@ -26,7 +26,7 @@ use crate::datapath::worker::{Command, Line, Snapshot, Wanted, Worker};
 use crate::firewall::nft::nft;
 use crate::log::writer::Writer;
 use crate::sys::poll::Waker;
-use crate::sys::{channel, reply};
+use crate::sys::{channel, reply, thread};
 
 const FLOWS: u16 = 16;
 /// Packets shown to the engine, of all flows.
@@ -47,6 +47,8 @@ const PORT: u16 = 5442;
 /// For the worker to come to an end of what it has.
 const PATIENCE: Duration = Duration::from_secs(10);
 const TABLE: &str = "pemi_bench";
+/// As much as a worker of the daemon has.
+const STACK: usize = 256 << 10;
 
 /// Measures; the error is for standard error.
 pub fn run(queue: bool, seconds: u64) -> Result<(), String> {
@@ -193,8 +195,11 @@ fn through_queue(duration: Duration) -> Result<Value, String> {
         teller: None,
     };
     let sockets = Sockets::open(&config).map_err(|e| text("queue", e))?;
-    let worker = Worker::new(&config, Nfqueue::new(queue, guard.beat(0)), sockets, line);
-    let thread = thread::spawn(move || worker.run(config.realtime_priority));
+    // As in the daemon: the worker of another capture would be all of its code once more.
+    let capture = Rings::new(Nfqueue::new(queue, guard.beat(0)), &config);
+    let worker = Worker::new(&config, capture, sockets, line);
+    let work = move || worker.run(config.realtime_priority);
+    let thread = thread::start("queue", STACK, Box::new(work)).map_err(|e| text("thread", e))?;
     let table = Table::load()?;
     let sent = send(duration).map_err(|e| text("sockets", e));
     drop(table);

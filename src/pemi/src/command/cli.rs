@@ -30,6 +30,7 @@ pemi repairs losses on the last hop of QUIC flows.
   pemi options [--json]                  what can be configured
   pemi rules --config FILE               the firewall rules for nft -f
        [--fw4]                             that for fw4: no offloading of helped flows
+       [--resting]                         those while nobody is to be helped
        [--iptables]                        those for iptables-nft-restore --noflush
 ",
     "  \
@@ -106,6 +107,8 @@ pub struct Sockets {
 pub enum RulesFor {
     /// `nft -f`.
     Nft,
+    /// The same, while nobody's packets are to be seen.
+    Resting,
     /// The ruleset of fw4, beside ours.
     Fw4,
     /// `iptables-nft-restore --noflush`.
@@ -272,6 +275,7 @@ fn rules(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         match arg {
             Long("config") => file = Some(path(&mut parser)?),
             Long("fw4") => whom = RulesFor::Fw4,
+            Long("resting") => whom = RulesFor::Resting,
             Long("iptables") => whom = RulesFor::Iptables,
             other => return Err(other.unexpected()),
         }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::daemon::request::{Answer, INVALID_ARGUMENT, OK, Request};
 use crate::sys::poll::Interest;
-use crate::sys::sched;
+use crate::sys::{file, sched};
 
 /// Connections at a time.
 const MAX_CLIENTS: usize = 16;
@@ -64,9 +64,7 @@ impl Control {
     /// Listens at `path`, for the owner only. A socket that a dead process left
     /// there is replaced, one that answers is not.
     pub fn open(path: &Path) -> io::Result<Control> {
-        if let Some(parent) = path.parent() {
-            fs::DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
-        }
+        file::make_folders(path)?;
         if UnixStream::connect(path).is_ok() {
             return Err(io::Error::new(io::ErrorKind::AddrInUse, "another pemi answers there"));
         }

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,8 @@ impl Kept {
     }
 
     fn is_in_memory(&self) -> bool {
-        MEMORY.iter().any(|folder| self.path.starts_with(folder))
+        let name = self.path.as_os_str().as_bytes();
+        MEMORY.iter().any(|folder| name.starts_with(folder.as_bytes()))
     }
 
     fn write(&mut self, text: &str) {

@@ -79,8 +79,9 @@ pub(crate) struct Daemon {
     /// Counters when the minute began of which the log will tell.
     told: Stats,
     seconds: u64,
-    /// Packets seen by then.
+    /// Packets seen by then, and clients on a radio.
     packets: u64,
+    clients: usize,
     /// And at the last two looks at downloads: those that are over show a while after the last packet.
     compared: [u64; 2],
 }
@@ -132,6 +133,7 @@ impl Daemon {
             told: Stats::default(),
             seconds: 0,
             packets: 0,
+            clients: 0,
             compared: [0; 2],
         }
     }
@@ -212,10 +214,15 @@ impl Daemon {
         self.packets = packets(&total);
         // What was looked at a moment ago tells of that moment only.
         let known = !std::mem::take(&mut self.looked);
-        if self.radio.has_clients() && !silent {
+        let before = std::mem::replace(&mut self.clients, self.radio.clients());
+        if self.clients > 0 && !silent {
             self.look_at_flows();
         }
         self.turn_gates(Some((silent, known)));
+        if let Some(firewall) = &mut self.firewall {
+            // Who has just come is to be helped from the first packet on.
+            firewall.second(silent && self.clients <= before);
+        }
         if self.seconds.is_multiple_of(COMPARED) {
             self.compare();
         }
@@ -413,6 +420,7 @@ impl Daemon {
         answer["radio"]["passing"] =
             firewall.map_or(0, |it| clients::passing(&radio, it.passing())).into();
         answer["helping"] = self.is_helping().into();
+        answer["resting"] = firewall.is_some_and(Firewall::is_resting).into();
         answer
     }
 

@@ -26,6 +26,9 @@ pub const TABLE: &str = "pemi";
 /// br_netfilter brings to iptables at -1 and `srcnat` at 300.
 const AFTER_FILTERS: i32 = 310;
 
+/// The quota that is exceeded when somebody begins a connection that may be helped.
+const MET: &str = "met";
+
 /// So long a client is clean when nobody says so again; three times the time after which the
 /// daemon does.
 const CLEAN_FOR: &str = "1m";
@@ -93,6 +96,24 @@ pub fn ruleset(config: &Config) -> String {
     )
 }
 
+/// The table in the place of [`ruleset`] while nobody's packets are to be seen: without a chain in
+/// the way of what is forwarded. The first packet of each connection meets one, which claims those
+/// that may be helped and has the kernel tell us of the first of them. The sets stay as they are.
+/// None where other flows than those of QUIC are helped, which may be silent for hours; on a bridge
+/// nobody tracks connections.
+pub fn resting(config: &Config) -> Option<String> {
+    if config.mode != Mode::Routed || config.others() {
+        return None;
+    }
+    let body = routed::resting(config);
+    // A quota tells once that it is exceeded, and a new one does so again.
+    Some(format!(
+        "flush table inet {TABLE}\ndelete chain inet {TABLE} claim\n\
+         delete chain inet {TABLE} forward\nadd quota inet {TABLE} {MET} over 1 bytes\n\
+         delete quota inet {TABLE} {MET}\ntable inet {TABLE} {{\n{body}}}\n"
+    ))
+}
+
 /// The same rules for `iptables-nft-restore --noflush` and `ip6tables-nft-restore
 /// --noflush`, for kernels without nft's queue. What runs the daemon loads them, once.
 /// Bridged packets do not come by there.
@@ -117,7 +138,7 @@ pub fn no_offload(config: &Config) -> String {
 }
 
 /// The numbers of the queues, first and last.
-fn queues(config: &Config) -> (u16, u16) {
+pub(super) fn queues(config: &Config) -> (u16, u16) {
     (config.queue, config.queue.saturating_add(config.queues.max(1) - 1))
 }
 
@@ -375,6 +396,36 @@ mod tests {
         assert!(!iptables(&config()).unwrap().contains("clean"));
         let without = Config { release_s: 0, ..config() };
         assert_eq!(iptables(&config()), iptables(&without));
+    }
+
+    #[test]
+    fn at_rest_nothing_is_in_the_way_of_what_is_forwarded() {
+        let text = resting(&config()).unwrap();
+        assert!(!text.contains("hook forward") && !text.contains("queue flags"), "{text}");
+        // What a router sends itself is none of it.
+        assert!(text.contains("hook output") && text.contains("notrack"), "{text}");
+        let clean = text.find("ct original ip6 saddr @clean6 return\n").unwrap();
+        let met = "\t\tiifname { \"br-lan\", \"eth1\" } udp dport { 443, 8443 } ct direction original \
+                   ct mark set ct mark | 0x40000000 quota name \"met\"\n";
+        assert!(clean < text.find(met).unwrap(), "{text}");
+        assert!(
+            text.find("delete quota inet pemi met").unwrap() < text.find("\tquota met").unwrap()
+        );
+        assert_eq!(text.matches('{').count(), text.matches('}').count());
+        let nobody = resting(&Config { device: vec![], ..config() }).unwrap();
+        assert!(nobody.contains("chain sentry") && !nobody.contains("quota name"), "{nobody}");
+        let without = resting(&Config { radio: Radio::Off, ..config() }).unwrap();
+        assert!(!without.contains("clean"), "{without}");
+        assert_eq!(resting(&Config { mode: Mode::Bridged, ..config() }), None);
+        assert_eq!(resting(&Config { protocols: Protocols::All, ..config() }), None);
+    }
+
+    #[test]
+    fn whose_server_is_translated_nobody_is_waked_for_if_he_is_not_claimed() {
+        for (repair, priority) in [(Repair::Infer, -110), (Repair::Auto, -90)] {
+            let text = resting(&Config { repair, ..config() }).unwrap();
+            assert!(text.contains(&format!("nat hook prerouting priority {priority};")), "{text}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::config::Config;
 use crate::firewall::clean::{self, Member};
 use crate::firewall::nft::{self, nft};
 use crate::firewall::recall::recall;
+use crate::firewall::rest::Calm;
 use crate::firewall::rules::{self, Family, TABLE};
 use crate::sys::socket::{self, Buffer};
 
@@ -23,6 +25,8 @@ const NFNLGRP_NFTABLES: u32 = 7;
 const NFNL_SUBSYS_NFTABLES: u8 = 10;
 const NFT_MSG_NEWTABLE: u8 = 0;
 const NFT_MSG_DELTABLE: u8 = 2;
+const NFT_MSG_NEWOBJ: u8 = 18;
+/// Of a table's name, in messages about tables and about what is in them.
 const NFTA_TABLE_NAME: u16 = 1;
 /// Notifications of large sets of other tables come by here, too.
 const RECEIVE_BUFFER: u32 = 256 << 10;
@@ -46,6 +50,11 @@ pub struct Firewall {
     short: Vec<(u32, String)>,
     /// Flows that were let go beside a ring.
     let_go: u32,
+    /// The rules at rest, if they may; since when it is calm, and the numbers of the queues.
+    resting: Option<String>,
+    calm: Calm,
+    queues: RangeInclusive<u16>,
+    is_resting: bool,
     /// When to load the rules again.
     due: Option<Instant>,
     retry: Duration,
@@ -72,6 +81,10 @@ impl Firewall {
             gates: config.gates(),
             short: Vec::new(),
             let_go: 0,
+            resting: rules::resting(config),
+            calm: Calm::default(),
+            queues: queues(config),
+            is_resting: false,
             due: None,
             retry: RETRY[0],
             error: None,
@@ -83,6 +96,8 @@ impl Firewall {
     /// Changes the rules if `config` asks for other ones.
     pub fn configure(&mut self, config: &Config) {
         self.gates = config.gates();
+        self.resting = rules::resting(config);
+        self.queues = queues(config);
         let ruleset = rules::ruleset(config);
         if ruleset != self.ruleset {
             self.ruleset = ruleset;
@@ -98,7 +113,11 @@ impl Firewall {
     pub fn let_pass(&mut self, clean: Vec<Member>) {
         let changed = self.clean != clean;
         self.clean = clean;
-        self.fill();
+        if changed && self.is_resting {
+            self.load(false);
+        } else {
+            self.fill();
+        }
         if changed {
             call_back();
         }
@@ -124,10 +143,33 @@ impl Firewall {
     fn cut(&self) {
         let names: Vec<String> = self.short.iter().map(|(_, name)| name.clone()).collect();
         if self.error.is_none()
+            && !self.is_resting
             && let Err(error) = nft(&rules::shortcut(&names))
         {
             log::debug!("what a ring shows comes by all rules: {error}");
         }
+    }
+
+    /// One more second is over, in which nobody came, nor a packet by the queue, or they did. Where
+    /// clients pass that lose nothing, and for long nobody else was there, the rules rest.
+    pub fn second(&mut self, calm: bool) {
+        if self.is_resting && !calm {
+            self.load(false);
+        }
+        let calm = calm && !self.passing().is_empty() && !self.is_resting;
+        let may_rest = self.calm.second(calm, &self.queues);
+        if let Some(rules) = self.resting.as_ref().filter(|_| may_rest) {
+            match nft(rules) {
+                Ok(()) => self.is_resting = true,
+                // They stay as they are, which costs packets time and nothing else.
+                Err(error) => log::debug!("the firewall rules cannot rest: {error}"),
+            }
+        }
+    }
+
+    /// Whether the rules rest, so that nobody's packets come by the queue.
+    pub fn is_resting(&self) -> bool {
+        self.is_resting
     }
 
     /// Who passes: nobody where the rules have no sets, or are not there.
@@ -157,15 +199,23 @@ impl Firewall {
 
     /// Takes notifications and does what is due.
     pub fn work(&mut self) {
-        let mut there = None;
+        let (mut there, mut met) = (None, false);
         loop {
             match self.notifications.read(&mut self.buffer) {
-                Ok(len) => there = table_change(&self.buffer[..len], self.family).or(there),
+                Ok(len) => {
+                    there = table_change(&self.buffer[..len], self.family).or(there);
+                    met |= has_met(&self.buffer[..len]);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Notifications were lost, and our table may have been among them.
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => there = Some(false),
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    (there, met) = (Some(false), true);
+                }
                 Err(_) => break,
             }
+        }
+        if met && self.is_resting {
+            self.load(false);
         }
         match there {
             Some(true) => self.due = None,
@@ -188,6 +238,7 @@ impl Firewall {
     }
 
     fn load(&mut self, fresh: bool) {
+        self.is_resting = false;
         let removal = if fresh { rules::removal(self.family) } else { String::new() };
         match nft(&(removal + &self.ruleset)) {
             Ok(()) => {
@@ -231,6 +282,23 @@ impl AsFd for Firewall {
     }
 }
 
+fn queues(config: &Config) -> RangeInclusive<u16> {
+    let (first, last) = rules::queues(config);
+    first..=last
+}
+
+/// Whether there is a notification in a datagram that our quota is exceeded. The kernel itself
+/// says so; of one that somebody has made a program has its number there.
+fn has_met(mut datagram: &[u8]) -> bool {
+    let mut met = false;
+    while let Some((message, rest)) = message(datagram) {
+        datagram = rest;
+        met |=
+            message.kind == NFT_MSG_NEWOBJ && message.sender == 0 && names_us(message.attributes);
+    }
+    met
+}
+
 /// Whether the notifications of one datagram end with our table there or gone;
 /// `None` if they are not about it.
 fn table_change(mut datagram: &[u8], family: Family) -> Option<bool> {
@@ -251,6 +319,7 @@ fn table_change(mut datagram: &[u8], family: Family) -> Option<bool> {
 
 struct Message<'a> {
     kind: u8,
+    sender: u32,
     family: u8,
     attributes: &'a [u8],
 }
@@ -262,7 +331,8 @@ fn message(data: &[u8]) -> Option<(Message<'_>, &[u8])> {
     let rest = data.get((len + 3) & !3..).unwrap_or_default();
     let kind = u16::from_ne_bytes(*whole.get(4..)?.first_chunk()?).to_be_bytes();
     let kind = if kind[0] == NFNL_SUBSYS_NFTABLES { kind[1] } else { u8::MAX };
-    Some((Message { kind, family: *whole.get(16)?, attributes: whole.get(20..)? }, rest))
+    let sender = u32::from_ne_bytes(*whole.get(12..)?.first_chunk()?);
+    Some((Message { kind, sender, family: *whole.get(16)?, attributes: whole.get(20..)? }, rest))
 }
 
 fn names_us(mut attributes: &[u8]) -> bool {
@@ -312,6 +382,19 @@ mod tests {
         assert_eq!(change(&[&new, &gone, &others.concat()]), Some(false));
         assert_eq!(change(&[&others.concat()]), None);
         assert_eq!(table_change(&notification(2, 7, "pemi"), Family::Bridge), Some(false));
+    }
+
+    #[test]
+    fn the_kernel_tells_of_whom_it_has_met() {
+        // By the family of the packet.
+        let met = notification(18, 2, "pemi");
+        assert!(has_met(&[notification(0, 1, "fw4"), met.clone()].concat()));
+        let mut made = met.clone();
+        made[12] = 7;
+        for other in [made, notification(18, 2, "fw4"), notification(0, 1, "pemi")] {
+            assert!(!has_met(&other));
+        }
+        (0..met.len()).for_each(|cut| assert!(!has_met(&met[..cut])));
     }
 
     #[test]

@@ -97,9 +97,9 @@ impl Share {
         inbox
     }
 
-    /// Whether any client is known to be on a radio.
-    pub(super) fn has_clients(&self) -> bool {
-        !locked(&self.places).is_empty()
+    /// How many addresses of clients are known to be on a radio.
+    pub(super) fn clients(&self) -> usize {
+        locked(&self.places).len()
     }
 
     /// A copy of what people are shown.

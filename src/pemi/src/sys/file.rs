@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! A file that is there as a whole or not at all.
+//! A file that is there as a whole or not at all, and the folders above it.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// Puts a file with this text into the place of the one at `path`. If that fails the old one stays.
@@ -18,6 +19,20 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
         let _ = fs::remove_file(new);
     }
     replaced
+}
+
+/// Makes the folders that a file is to be in, as far as they are not there. (What the standard
+/// library knows of the parts of a path is 3 KB of code on MIPS.)
+pub fn make_folders(file: &Path) -> io::Result<()> {
+    let name = file.as_os_str().as_bytes();
+    for end in (1..name.len()).filter(|end| name[*end] == b'/') {
+        let folder = Path::new(OsStr::from_bytes(&name[..end]));
+        match fs::DirBuilder::new().mode(0o755).create(folder) {
+            Err(error) if !folder.is_dir() => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The one call for it that every processor has; the standard library's depends on the processor,
@@ -36,6 +51,18 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_are_made_as_far_as_they_are_not_there() {
+        let folder = std::env::temp_dir().join(format!("pemi-folders-{}", std::process::id()));
+        let path = folder.join("one/two/file");
+        (0..2).for_each(|_| make_folders(&path).unwrap());
+        assert!(folder.join("one/two").is_dir() && !path.exists());
+        fs::write(&path, "").unwrap();
+        assert!(make_folders(&path.join("below")).is_err());
+        make_folders(Path::new("here")).unwrap();
+        fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn the_old_one_stays_if_there_is_no_room_for_the_new_one() {

@@ -3,7 +3,7 @@
 //! written as UCI does, as strings.
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -145,8 +145,9 @@ impl Kind {
             Kind::Choice(at) => json!(at(config).word()),
             Kind::Names(at) => json!(at(config)),
             Kind::Ports(at) => json!(at(config)),
-            Kind::Path(at) => json!(at(config)),
-            Kind::PathOrNone(at) => json!(at(config)),
+            // They come from text, so they are some.
+            Kind::Path(at) => at(config).to_str().into(),
+            Kind::PathOrNone(at) => at(config).as_deref().and_then(Path::to_str).into(),
             Kind::Interval(at) => json!(at(config)),
         }
     }

@@ -4,11 +4,14 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, TABLE, clean_set, queue, queues, set};
+use super::{AFTER_FILTERS, Devices, MET, TABLE, clean_set, queue, queues, set};
 use crate::config::Config;
 
 /// The longest TCP segment without data: IPv6's header, TCP's, and as many options as there can be.
 const WITHOUT_DATA: u32 = 40 + 20 + 40;
+
+/// Priority of the chains that translate servers' addresses.
+const DSTNAT: i32 = -100;
 
 /// Whose connections a rule is about.
 #[derive(Clone, Copy)]
@@ -58,6 +61,8 @@ enum Act {
     Untracked,
     /// Its connection gets this mark.
     Mark(u32),
+    /// The same, and the kernel tells us, once.
+    Meet(u32),
     /// Its connection loses one mark and gets another, and no more rules.
     Exchange { clear: u32, set: u32 },
     /// It waits for the daemon.
@@ -151,11 +156,11 @@ pub fn nft(config: &Config) -> String {
         text = clean_set("clean4", "ipv4_addr") + &clean_set("clean6", "ipv6_addr");
     }
     for (chain, head) in [
-        (Chain::Claim, format!("claim {{\n\t\t{}", base("forward", "mangle"))),
-        (Chain::Forward, format!("forward {{\n\t\t{}", base("forward", AFTER_FILTERS))),
+        (Chain::Claim, format!("claim {{\n\t\t{}", base("filter", "forward", "mangle"))),
+        (Chain::Forward, format!("forward {{\n\t\t{}", base("filter", "forward", AFTER_FILTERS))),
         (Chain::Help, "help {".into()),
         (Chain::Short, "short {".into()),
-        (Chain::Output, format!("output {{\n\t\t{}", base("output", "raw"))),
+        (Chain::Output, output()),
     ] {
         let rules = rules(config, chain);
         if chain == Chain::Help && rules.is_empty() || chain == Chain::Short && !config.rings() {
@@ -166,12 +171,7 @@ pub fn nft(config: &Config) -> String {
         if config.gates() && chain == Chain::Claim && !rules.is_empty() {
             text.push_str(&clean(config));
         }
-        for rule in rules {
-            let tests = rule.tests.iter().map(nft_test);
-            let words: Vec<String> = tests.chain([nft_act(config, &rule.act)]).collect();
-            let _ = writeln!(text, "\t\t{}", words.join(" "));
-        }
-        text.push_str("\t}\n");
+        write_rules(&mut text, config, &rules);
     }
     text
 }
@@ -194,6 +194,42 @@ pub fn shortcut(devices: &[String]) -> String {
     )
 }
 
+/// The rest of a chain.
+fn write_rules(text: &mut String, config: &Config, rules: &[Rule]) {
+    for rule in rules {
+        let tests = rule.tests.iter().map(nft_test);
+        let words: Vec<String> = tests.chain([nft_act(config, &rule.act)]).collect();
+        let _ = writeln!(text, "\t\t{}", words.join(" "));
+    }
+    text.push_str("\t}\n");
+}
+
+/// The inside of the table while nobody's packets are to be seen. Of a chain that translates
+/// addresses the kernel asks only with the first packet of a connection, and no more once another
+/// one has translated it. So where connections whose server is translated are left out this chain
+/// comes after `dstnat`.
+pub fn resting(config: &Config) -> String {
+    let priority = DSTNAT + if sends(config) { 10 } else { -10 };
+    let mut text = format!("\tquota {MET} {{\n\t\tover 1 bytes\n\t}}\n\n\tchain sentry {{\n\t\t");
+    let _ = writeln!(text, "{}", base("nat", "prerouting", priority));
+    if config.gates() {
+        text.push_str("\t\tct original ip saddr @clean4 return\n");
+        text.push_str("\t\tct original ip6 saddr @clean6 return\n");
+    }
+    let devices = Devices::of(config);
+    let begins = |test: &Test| matches!(test, Test::ToServer(..));
+    let tests = ours_of(config, devices).filter(|test| devices != Devices::None && begins(test));
+    let claim = |test| Rule { tests: vec![test], act: Act::Meet(config.helped_mark) };
+    write_rules(&mut text, config, &tests.map(claim).collect::<Vec<_>>());
+    let _ = writeln!(text, "\n\tchain {}", output());
+    write_rules(&mut text, config, &rules(config, Chain::Output));
+    text
+}
+
+fn output() -> String {
+    format!("output {{\n\t\t{}", base("filter", "output", "raw"))
+}
+
 /// The first rules of the first chain, for clean clients, which iptables has no sets of: those who
 /// began a connection, whatever the direction of the packet, and before any translation. Their
 /// connections have neither mark, so all other chains leave them alone: helped ones go there again,
@@ -208,8 +244,8 @@ fn clean(config: &Config) -> String {
     )
 }
 
-fn base(hook: &str, priority: impl std::fmt::Display) -> String {
-    format!("type filter hook {hook} priority {priority}; policy accept;")
+fn base(kind: &str, hook: &str, priority: impl std::fmt::Display) -> String {
+    format!("type {kind} hook {hook} priority {priority}; policy accept;")
 }
 
 fn nft_test(test: &Test) -> String {
@@ -254,6 +290,7 @@ fn nft_act(config: &Config, act: &Act) -> String {
         Act::Accept => "accept".into(),
         Act::Untracked => "notrack".into(),
         Act::Mark(set) => format!("ct mark set ct mark | {set:#010x}"),
+        Act::Meet(set) => format!("{} quota name \"{MET}\"", nft_act(config, &Act::Mark(*set))),
         Act::Exchange { clear, set } => {
             format!("ct mark set ct mark & {:#010x} | {set:#010x} return", !clear & !set)
         }
@@ -356,7 +393,8 @@ fn iptables_acts(config: &Config, act: &Act) -> Vec<String> {
         Act::Return => "-j RETURN".into(),
         Act::Accept => "-j ACCEPT".into(),
         Act::Untracked => "-j CT --notrack".into(),
-        Act::Mark(set) => marked(*set, *set),
+        // There the rules never rest.
+        Act::Mark(set) | Act::Meet(set) => marked(*set, *set),
         Act::Exchange { clear, set } => {
             return vec![marked(clear | set, *set), "-j RETURN".into()];
         }
