@@ -48,9 +48,10 @@ def _parts(plans: list[plan.Plan], out: Path, part: tuple[int, int]) -> int:
     parts = [plan.part(one, *part) for one in plans]
     for one in parts:
         carry.check(one)
-    failed = [failure for one in parts for failure in _runs(one, out)[1]]
-    for failure in failed:
-        print(f"FAILED: {failure.message}", file=sys.stderr)
+    failures = [failure for one in parts for failure in _runs(one, out)[1]]
+    # Whether a client gave up without help as well may be known in another part.
+    failed = [failure for failure in failures if not failure.gave_up]
+    _say(failed, "FAILED")
     return 1 if failed else 0
 
 
@@ -94,10 +95,16 @@ def _experiment(one: plan.Plan, out: Path) -> bool:
     result.write_text(folder / "report.html", report.page(one, records, failures, about))
     _index(out)
     print(f"\n{one.title}\n{report.text(one, records)}")
-    for failure in failures:
-        print(f"FAILED: {failure.message}", file=sys.stderr)
+    gave_up, failed = carry.judged(failures, records)
+    _say(gave_up, "gave up, also without help")
+    _say(failed, "FAILED")
     print(f"\nThe page: {folder / 'report.html'}   the runs: {folder / 'result.json'}")
-    return not failures
+    return not failed
+
+
+def _say(failures: list[carry.Failure], what: str) -> None:
+    for failure in failures:
+        print(f"{what}: {failure.message}", file=sys.stderr)
 
 
 def _index(out: Path) -> None:

@@ -90,12 +90,14 @@ pub enum Rule {
     Again,
     /// Who does not heed losses is left alone ([`crate::measure::sender`]).
     Sender,
+    /// What a hop missed while it was away goes again in its order ([`crate::repair::missed`]).
+    Missed,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 37] = [
+    pub const ALL: [(Rule, &'static str); 38] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -133,6 +135,7 @@ impl Rule {
         (Rule::Behind, "behind"),
         (Rule::Again, "again"),
         (Rule::Sender, "sender"),
+        (Rule::Missed, "missed"),
     ];
 }
 

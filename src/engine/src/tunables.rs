@@ -336,6 +336,9 @@ tunables! {
     last_reply_wait: Nanos = 5 * MS;
     /// Packets older than this are not resent. Chosen: by then the sender has done it.
     copy_max_age: Nanos = 500 * MS;
+    /// ... but where the hop was away, older than this. Chosen: the sender asks twice or three times
+    /// meanwhile, and takes nothing for lost before it is answered.
+    missed_max_age: Nanos = 3 * SEC;
 }
 
 #[cfg(all(test, feature = "sweep"))]

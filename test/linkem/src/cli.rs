@@ -36,6 +36,7 @@ Of both directions; with -ab or -ba appended (--rate-ab) of one, which then wins
                     limit but 256 MiB (default droptail)
   --loss PERCENT    independent losses (default 0)
   --ge 'P R 1-H 1-K'  Gilbert-Elliott losses in percent, as tc-netem's gemodel
+  --outages 'GAP LENGTH'  all is lost for LENGTH ms at a time, GAP ms apart, on average
 
   --wifi PRESET     instead of all these: a Wi-Fi channel for both directions with the
                     access point at IF_A; a preset of test/air, or a file like one
@@ -99,6 +100,7 @@ struct Given {
     qdisc: Option<Discipline>,
     loss: Option<Model>,
     ge: Option<Model>,
+    outages: Option<Model>,
 }
 
 impl Given {
@@ -132,6 +134,7 @@ impl Given {
             }
             "loss" => self.loss = Some(Model::bernoulli(&value()?).map_err(|e| anyhow!(e))?),
             "ge" => self.ge = Some(Model::gilbert_elliott(&value()?).map_err(|e| anyhow!(e))?),
+            "outages" => self.outages = Some(Model::outages(&value()?).map_err(|e| anyhow!(e))?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -144,7 +147,8 @@ impl Given {
         let own_rate = self.heavy.or(self.trace).or(self.rate);
         let both_rate = both.heavy.or(both.trace).or(both.rate);
         let own_delay = self.delay_trace.or(self.delay);
-        let own_loss = self.ge.or(self.loss);
+        let own_loss = self.outages.or(self.ge).or(self.loss);
+        let both_loss = both.outages.or(both.ge).or(both.loss);
         let rate = own_rate.or(both_rate).unwrap_or(Rate::Unlimited);
         let light = self.light.or(both.light);
         if light.is_some() && matches!(rate, Rate::Unlimited | Rate::Constant(_)) {
@@ -161,7 +165,7 @@ impl Given {
             jitter: self.jitter.or(both.jitter).unwrap_or(0),
             queue_bytes: self.queue.or(both.queue).unwrap_or(262_144),
             discipline: self.qdisc.or(both.qdisc).unwrap_or(Discipline::Droptail),
-            loss: own_loss.or(both.ge).or(both.loss).unwrap_or(Model::Bernoulli(0.0)),
+            loss: own_loss.or(both_loss).unwrap_or(Model::Bernoulli(0.0)),
         })
     }
 }
@@ -272,8 +276,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
         wifi = Some(wifi.context("--wifi-lossless needs --wifi")?.without_loss());
     }
     for given in [&both, &own[0], &own[1]] {
-        if given.loss.is_some() && given.ge.is_some() {
-            bail!("--loss and --ge exclude each other");
+        let models = [given.loss, given.ge, given.outages];
+        if models.iter().flatten().count() > 1 {
+            bail!("--loss, --ge and --outages exclude each other");
         }
     }
     let interfaces: [String; 2] =
@@ -352,6 +357,13 @@ mod tests {
         assert_eq!(ba.loss, Model::Bernoulli(0.01));
     }
 
+    #[test]
+    fn outages_are_in_milliseconds() {
+        let [ab, ba] = run("--outages '3000 200' --loss-ba 1 a b").unwrap().settings;
+        assert_eq!(ab.loss, Model::Outages { gap: 3e9, length: 2e8 });
+        assert_eq!(ba.loss, Model::Bernoulli(0.01));
+    }
+
     /// A file that is gone with the test.
     struct Scratch(PathBuf);
 
@@ -418,6 +430,8 @@ mod tests {
             ("--nonsense 1 a b", "--nonsense"),
             ("--qdisc-ab cake a b", "fq_codel"),
             ("--loss 1 --ge 1 a b", "exclude"),
+            ("--outages-ab '1 1' --ge-ab 1 a b", "exclude"),
+            ("--outages 200 a b", "GAP LENGTH"),
             ("--trace /nonexistent a b", "/nonexistent"),
             ("--rt 100 a b", "99"),
             ("--delay-trace-ab /nonexistent a b", "/nonexistent"),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Which packets a link loses.
 //!
-//! Every decision is a function of seed, direction and packet index alone: the
-//! random numbers are a hash of these and not taken from a running generator.
-//! So two runs that send the same packets lose the same ones, however long the
-//! program in between took and whatever jitter or queue is set.
+//! Every decision is a function of seed, direction and packet index alone, or, for
+//! outages, of seed and time: the random numbers are a hash of these and not taken
+//! from a running generator. So two runs that send the same packets lose the same
+//! ones, however long the program in between took and whatever jitter or queue is set.
 
-use crate::Direction;
+use crate::{Direction, MS, Nanos};
 
 /// What a random number is for; keeps the sequences apart.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,11 @@ impl Random {
         Random { key: mix(mix(seed) ^ direction) }
     }
 
+    /// The numbers of one seed, the same for both directions.
+    pub fn of_both(seed: u64) -> Random {
+        Random { key: mix(mix(seed)) }
+    }
+
     /// A number in [0, 1).
     pub fn unit(&self, purpose: Purpose, index: u64) -> f64 {
         let key = mix(self.key ^ ((purpose as u64) << 56));
@@ -53,7 +58,7 @@ fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A loss model; probabilities in 0..=1.
+/// A loss model; probabilities in 0..=1, times in ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Model {
     /// Each packet is lost independently.
@@ -68,6 +73,16 @@ pub enum Model {
         bad_loss: f64,
         /// Loss in the good state (1-k).
         good_loss: f64,
+    },
+    /// Outages by time: everything is lost while one lasts. Both lengths are exponentially
+    /// distributed, as those of a Gilbert-Elliott chain are geometrically in packets; but how
+    /// long one lasts does not depend on how much is sent meanwhile. It is the hop that fails,
+    /// so both directions fail at the same times.
+    Outages {
+        /// Mean time from the end of one to the next.
+        gap: f64,
+        /// Mean time that one lasts.
+        length: f64,
     },
 }
 
@@ -92,7 +107,22 @@ impl Model {
             _ => Err(format!("'{text}': wanted 'P [R [1-H [1-K]]]' in percent")),
         }
     }
+
+    /// `GAP LENGTH` in ms.
+    pub fn outages(text: &str) -> Result<Model, String> {
+        let wrong = || format!("'{text}': wanted 'GAP LENGTH' in ms, each more than 0");
+        let values = text.split_whitespace().map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
+        match values.map_err(|_| wrong())?[..] {
+            [gap, length] if [gap, length].iter().all(|ms| *ms > 0.0 && *ms <= MAX_OUTAGE_MS) => {
+                Ok(Model::Outages { gap: gap * MS as f64, length: length * MS as f64 })
+            }
+            _ => Err(wrong()),
+        }
+    }
 }
+
+/// An hour: what is longer is not part of a run, and times stay far from the end of their type.
+const MAX_OUTAGE_MS: f64 = 3_600_000.0;
 
 fn percent(text: &str) -> Result<f64, String> {
     let value = text.strip_suffix('%').unwrap_or(text);
@@ -107,24 +137,36 @@ fn percent(text: &str) -> Result<f64, String> {
 pub struct Loss {
     model: Model,
     random: Random,
+    /// Of packets, or of outages and the gaps between them.
     index: u64,
     bad: bool,
+    /// When an outage or a gap ends.
+    until: Nanos,
 }
 
 impl Loss {
-    /// The first packet asked about has index 0; a chain begins in the good state.
-    pub fn new(model: Model, random: Random) -> Loss {
-        Loss { model, random, index: 0, bad: false }
+    /// The first packet asked about has index 0; a chain begins in the good state, and
+    /// outages count from `start`.
+    pub fn new(model: Model, seed: u64, direction: Direction, start: Nanos) -> Loss {
+        let random = match model {
+            Model::Outages { .. } => Random::of_both(seed),
+            _ => Random::new(seed, direction),
+        };
+        // The first gap begins with what ends here.
+        let outages = matches!(model, Model::Outages { .. });
+        Loss { model, random, index: 0, bad: outages, until: start }
     }
 
-    /// Is the next packet lost?
-    pub fn next_is_lost(&mut self) -> bool {
-        let index = self.index;
-        self.index += 1;
-        let loss = self.random.unit(Purpose::Loss, index);
+    /// Is the next packet, which comes at `now`, lost?
+    pub fn next_is_lost(&mut self, now: Nanos) -> bool {
         match self.model {
-            Model::Bernoulli(probability) => loss < probability,
+            Model::Bernoulli(probability) => {
+                let index = self.next();
+                self.random.unit(Purpose::Loss, index) < probability
+            }
             Model::GilbertElliott { p, r, bad_loss, good_loss } => {
+                let index = self.next();
+                let loss = self.random.unit(Purpose::Loss, index);
                 // As netem: the state that the packet meets decides its fate.
                 let lost = loss < if self.bad { bad_loss } else { good_loss };
                 let change = self.random.unit(Purpose::Transition, index);
@@ -133,7 +175,23 @@ impl Loss {
                 }
                 lost
             }
+            Model::Outages { gap, length } => {
+                while self.until <= now {
+                    self.bad = !self.bad;
+                    let mean = if self.bad { length } else { gap };
+                    let index = self.next();
+                    let unit = self.random.unit(Purpose::Transition, index);
+                    // At least 1 ns, so that this ends.
+                    self.until += ((1.0 - unit).ln() * -mean) as Nanos + 1;
+                }
+                self.bad
+            }
         }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.index += 1;
+        self.index - 1
     }
 }
 
@@ -142,8 +200,8 @@ mod tests {
     use super::*;
 
     fn pattern(model: Model, seed: u64, direction: Direction, count: usize) -> Vec<bool> {
-        let mut loss = Loss::new(model, Random::new(seed, direction));
-        (0..count).map(|_| loss.next_is_lost()).collect()
+        let mut loss = Loss::new(model, seed, direction, 0);
+        (0..count).map(|_| loss.next_is_lost(0)).collect()
     }
 
     fn ratio(pattern: &[bool]) -> f64 {
@@ -209,6 +267,43 @@ mod tests {
         );
         for wrong in ["", "1 2 3 4 5", "1 x", "101", "-1", "NaN"] {
             assert!(Model::gilbert_elliott(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn outages_have_their_lengths_however_much_is_sent() {
+        let model = Model::outages("300 50").unwrap();
+        for step in [MS / 4, 3 * MS] {
+            let mut loss = Loss::new(model, 9, Direction::Ab, 0);
+            let lost: Vec<bool> = (0..4_000_000 * MS / 4 / step)
+                .map(|number| loss.next_is_lost(number * step))
+                .collect();
+            assert!((ratio(&lost) - 50.0 / 350.0).abs() < 0.005, "{}", ratio(&lost));
+            let outages = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+            let length = lost.iter().filter(|lost| **lost).count() as u64 * step / outages as u64;
+            // Those between two packets are not seen.
+            assert!((48 * MS..54 * MS).contains(&length), "{length}");
+        }
+    }
+
+    #[test]
+    fn outages_strike_both_directions_at_the_same_times_and_begin_with_a_gap() {
+        let model = Model::outages("100 1000").unwrap();
+        let start = 77 * MS;
+        let at = |direction, seed| {
+            let mut loss = Loss::new(model, seed, direction, start);
+            (0..20_000).map(|ms| loss.next_is_lost(start + ms * MS)).collect::<Vec<bool>>()
+        };
+        let down = at(Direction::Ab, 1);
+        assert_eq!(down, at(Direction::Ba, 1));
+        assert_ne!(down, at(Direction::Ab, 2));
+        assert!((1..50).all(|seed| !at(Direction::Ab, seed)[0]));
+    }
+
+    #[test]
+    fn outages_need_two_times() {
+        for wrong in ["", "1", "1 2 3", "0 5", "5 -1", "x 1", "NaN 1", "inf 1", "1 3600001"] {
+            assert!(Model::outages(wrong).is_err(), "{wrong}");
         }
     }
 }

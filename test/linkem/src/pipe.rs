@@ -148,7 +148,7 @@ enum Server<T> {
 }
 
 impl<T> Pipe<T> {
-    /// An empty pipe; traces begin at `start`.
+    /// An empty pipe; traces and outages begin at `start`.
     pub fn new(mut settings: Settings, seed: u64, direction: Direction, start: Nanos) -> Pipe<T> {
         let random = Random::new(seed, direction);
         let packet_time = packet_time(&settings.rate);
@@ -176,7 +176,7 @@ impl<T> Pipe<T> {
             queue: Waiting::new(settings.discipline, settings.queue_bytes, || {
                 Red::new(settings.queue_bytes, packet_time, random)
             }),
-            loss: Loss::new(settings.loss, random),
+            loss: Loss::new(settings.loss, seed, direction, start),
             random,
             delay: settings.delay,
             jitter: settings.jitter,
@@ -305,7 +305,7 @@ impl<T> Pipe<T> {
 
     /// From the end of the serialisation on: loss, delay and jitter.
     fn propagate(&mut self, at: Nanos, packet: Packet<T>) {
-        if packet.lossy && self.loss.next_is_lost() {
+        if packet.lossy && self.loss.next_is_lost(at) {
             self.counts.lost += 1;
             self.dropped.push_back((packet.item, Dropped::Lost));
             return;

@@ -79,10 +79,10 @@ def plan(arguments: list[str] | None) -> Plan:
 
 
 def _scenario(options: argparse.Namespace) -> Scenario:
-    names = (*LINK_NUMBERS, "loss1ge", "wifi1", "queue1", "queue2", "qdisc", "link", "ipv6")
+    losses = ("loss1ge", "outages1")
+    names = (*LINK_NUMBERS, *losses, "wifi1", "queue1", "queue2", "qdisc", "link", "ipv6")
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    if "loss1ge" in given:
-        given["loss1ge"] = tuple(given["loss1ge"])
+    given |= {name: tuple(given[name]) for name in losses if name in given}
     wan = options.mm_config and traces.read(options.mm_config)
     wifi = options.trace1 and traces.read(options.trace1)
     return Scenario.from_preset(options.preset, wan, wifi, **given)

@@ -20,7 +20,7 @@ from .setups import Setup
 from .world import interruption
 from .world.links import Links
 from .world.listening import wait_for_listener
-from .world.process import Child, ExperimentError, describe_exit, wait_until
+from .world.process import Child, ExperimentError, GaveUp, describe_exit, wait_until
 from .world.topology import Topology
 
 _POLL_S = 0.02
@@ -180,14 +180,16 @@ class _Experiment:
             if rivals.check():
                 return {}
             if ran_s > app.timeout_s:
-                raise client.failure(f"was not done after {app.timeout_s:.0f} s")
+                raise client.failure(f"was not done after {app.timeout_s:.0f} s", GaveUp)
             while interventions and ran_s >= interventions[0][0]:
                 interventions.pop(0)[1]()
             self._tick()
             time.sleep(_POLL_S)
         interruption.check()
         if client.exit_code != 0:
-            raise client.failure(f"failed with {describe_exit(client.exit_code)}")
+            # What a signal ends did not give up.
+            kind = GaveUp if client.exit_code > 0 else ExperimentError
+            raise client.failure(f"failed with {describe_exit(client.exit_code)}", kind)
         if interventions:
             raise ExperimentError(f"{client.name} was done before the daemon was to be killed")
         return app.measured(place, client.output())

@@ -86,6 +86,15 @@ def _links(links: argparse._ActionsContainer) -> None:
         help="Gilbert-Elliott loss of the Wi-Fi hop, in percent, in tc netem's order",
     )
     links.add_argument(
+        "--outages1",
+        type=float,
+        nargs=2,
+        metavar=("GAP", "LENGTH"),
+        default=argparse.SUPPRESS,
+        help="the Wi-Fi hop loses everything for LENGTH ms, GAP ms after the last time: means of "
+        "exponential distributions; in place of its other losses",
+    )
+    links.add_argument(
         "--wifi",
         dest="wifi1",
         metavar="PRESET",

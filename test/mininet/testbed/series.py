@@ -45,6 +45,8 @@ def describe(setup: Setup) -> str:
     loss = f"{setup.scenario.loss1:g} % loss"
     if setup.scenario.loss1ge is not None:
         loss = "bursty loss"
+    if setup.scenario.outages1 is not None:
+        loss = "outages of {1:g} ms, {0:g} ms apart".format(*setup.scenario.outages1)
     if setup.scenario.wifi1 is not None:
         loss = f"radio {setup.scenario.wifi1}"
         if setup.scenario.wifi1_lossless:

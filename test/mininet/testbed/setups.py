@@ -57,6 +57,8 @@ class Setup:
         if scenario.wifi1 is not None:
             lossless = "-lossless" if scenario.wifi1_lossless else ""
             return f"wifi-{Path(scenario.wifi1).stem}{lossless}"
+        if scenario.outages1 is not None:
+            return "outages"
         return "bursts" if scenario.loss1ge is not None else f"loss{scenario.loss1:g}"
 
     def needed(self) -> list[Path]:

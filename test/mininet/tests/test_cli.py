@@ -104,6 +104,13 @@ def test_a_run_without_the_losses_has_a_name_and_words_of_its_own(hop):
 def test_bursty_loss():
     (setup,) = cli.parse(["--loss1ge", "1", "10", "100", "0", "rtc"]).setups
     assert setup.scenario.loss1ge == (1, 10, 100, 0)
+
+
+def test_outages():
+    (setup,) = cli.parse(["--preset", "train", "--outages1", "3000", "200", "rtc"]).setups
+    assert setup.scenario.outages1 == (3000, 200)
+    assert setup.name.endswith("outages-seed1")
+    assert series.describe(setup).count("outages of 200 ms, 3000 ms apart")
     assert setup.assist.name == "off"
 
 

@@ -24,6 +24,13 @@ def test_gilbert_elliott_replaces_the_plain_loss():
     assert "--loss" not in given
 
 
+def test_outages_replace_the_plain_loss():
+    given = options(Scenario(loss1=5, outages1=(3000, 200)).wifi)
+    assert given["--outages"] == "3000 200"
+    assert "--loss" not in given
+    assert "--outages" not in options(Scenario(outages1=(3000, 200)).lossless().wifi)
+
+
 def test_a_radio_replaces_everything_else_of_the_hop():
     scenario = Scenario.from_preset("train", wifi1="poor")
     assert linkem_options(scenario.wifi, 3) == ["--wifi", "poor", "--seed", "3"]
@@ -32,7 +39,9 @@ def test_a_radio_replaces_everything_else_of_the_hop():
     assert "--wifi" not in options(Scenario().lossless().wifi)
 
 
-@pytest.mark.parametrize("other", [{"loss1": 1.0}, {"jitter1": 1.0}, {"link": "netem"}])
+@pytest.mark.parametrize(
+    "other", [{"loss1": 1.0}, {"outages1": (500, 50)}, {"jitter1": 1.0}, {"link": "netem"}]
+)
 def test_a_radio_has_its_own_losses_and_needs_linkem(other):
     with pytest.raises(ScenarioError, match="--wifi"):
         Scenario(wifi1="poor", **other)

@@ -38,6 +38,7 @@ def test_preset_gives_way_to_what_is_given():
 def test_lossless_keeps_everything_but_the_loss():
     scenario = Scenario(loss1=1, loss1ge=(1, 10, 100, 0), loss2=2, delay1=5)
     assert scenario.lossless() == Scenario(delay1=5)
+    assert Scenario(outages1=(3000, 200)).lossless() == Scenario()
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,9 @@ def test_lossless_keeps_everything_but_the_loss():
         {"queue2": "bdp"},
         {"queue1": "much"},
         {"qdisc": "cake"},
+        {"outages1": (100, 0)},
+        {"outages1": (100, 10), "link": "netem"},
+        {"outages1": (100, 10), "loss1ge": (1, 10, 100, 0)},
     ],
 )
 def test_nonsense_is_refused(wrong):

@@ -375,7 +375,8 @@ def test_runs_made_before_an_option_came_are_found(folder, monkeypatch):
     store = Store(folder / "runs")
     with monkeypatch.context() as before:
         links = setup.scenario.to_json()
-        older = {name: links[name] for name in links if name not in ("trace1", "wifi1")}
+        later = ("trace1", "wifi1", "outages1")
+        older = {name: links[name] for name in links if name not in later}
         before.setattr(type(setup.scenario), "to_json", lambda _: older)
         store.put(setup, run_of(setup))
     assert store.get(setup) is not None

@@ -8,6 +8,7 @@ mod grid;
 mod habits;
 pub mod offline;
 mod open;
+mod outages;
 mod radio;
 mod reported;
 mod senders;

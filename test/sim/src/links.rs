@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The links of a scenario, as linkem has them.
 
+use linkem::MS;
 use linkem::link::Link;
 use linkem::loss::Model;
 use linkem::pipe::{Delay, Pipe, Rate, Settings};
@@ -27,6 +28,9 @@ fn model(loss: &LossModel) -> Model {
             bad_loss: bad / 100.0,
             good_loss: good / 100.0,
         },
+        LossModel::Outages([gap_ms, length_ms]) => {
+            Model::Outages { gap: gap_ms * MS as f64, length: length_ms * MS as f64 }
+        }
     }
 }
 

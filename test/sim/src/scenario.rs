@@ -197,6 +197,9 @@ pub enum LossModel {
     Percent(f64),
     /// Gilbert-Elliott as in tc-netem(8): p, r, 1-h, 1-k in percent.
     Gemodel([f64; 4]),
+    /// Everything, for a time: from one outage to the next and how long one lasts, ms, both
+    /// exponentially distributed with these means, and the same in both directions.
+    Outages([f64; 2]),
     /// As recorded: a file of lines `0` (arrives) and `1` (is lost), repeated.
     Trace(PathBuf),
 }

@@ -6,6 +6,7 @@ pub(crate) mod compared;
 pub(crate) mod context;
 mod info;
 mod mirror;
+mod missed;
 mod other;
 pub(crate) mod out;
 mod read;
@@ -39,6 +40,7 @@ use crate::repair::conceal::{Conceal, is_own_data};
 use crate::repair::exact::Exact;
 use crate::repair::gaps::Gaps;
 use crate::repair::governor::Governor;
+use crate::repair::missed::Missed;
 use crate::repair::start::Start;
 use crate::repair::tail::Tail;
 use crate::rules::Rule;
@@ -109,6 +111,7 @@ pub(crate) struct Flow {
     sizes: Sizes,
     stall: Stall,
     gaps: Gaps,
+    missed: Missed,
     exact: Exact,
     /// The client has moved, and has not spoken since. What was sent before this had arrived.
     moved: Option<Time>,
@@ -166,6 +169,7 @@ impl Flow {
             sizes: Sizes::new(),
             stall: Stall::new(),
             gaps: Gaps::new(),
+            missed: Missed::new(),
             exact: Exact::default(),
             moved: None,
             conceal: Conceal::new(tunables),

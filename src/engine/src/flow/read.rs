@@ -133,11 +133,14 @@ impl Flow {
                     return true;
                 }
                 let plain = reading == Reading::Plain;
-                if plain
+                let missed = self.missed.goes_on() && !self.gaps.open().is_empty();
+                if missed {
+                    self.send_missed(cx, &beat);
+                } else if plain
                     && cx.config.has(Rule::Run)
                     && self.gaps.acknowledges_copy(cx.now, &self.rtt, &beat)
                 {
-                    self.longer_run(cx);
+                    self.longer_run(cx, &beat);
                 }
             }
         }
@@ -160,6 +163,10 @@ impl Flow {
         let Reading::NewGap(sign) = reading else {
             return (self.heard_of_copy(cx, reading, &beat, size), beat);
         };
+        if self.missed.goes_on() && !self.gaps.open().is_empty() {
+            // Fields change their length while a long gap becomes shorter.
+            return (Reading::Plain, beat);
+        }
         let veto = Veto::ORDER.into_iter().find(|veto| self.forbids(cx, *veto, &sign));
         (veto.map_or(reading, |veto| self.vetoed(cx, veto, size, sign.silent)), beat)
     }
@@ -285,6 +292,7 @@ impl Flow {
             tells_first: self.gaps.tells_first(now, self.acknowledged, soonest, latest),
             due: self.gaps.may_be_closed(now, soonest),
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
+            missed: self.missed.active(),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),
             counts_high: self.rhythm.counts_high(),
             shrinks: cx.config.has(Rule::Shorter) && self.rhythm.replies_often(),

@@ -43,7 +43,8 @@ impl Flow {
             self.name_by_chain(cx.cache, &beat, &mut names);
         }
         let mut window = self.name_window(cx, last, &mut names);
-        if let Some(front) = self.stall.take_front(now) {
+        let front = self.stall.take_front(now);
+        if let Some(front) = front {
             window = None;
             names = gaps::from(front, cx.cache);
         }
@@ -55,6 +56,9 @@ impl Flow {
         let width = self.packets_of(cx, attempt.width).max(behind);
         for id in names.iter().take(width.min(attempt.allowed)) {
             self.resend(cx, *id);
+        }
+        if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {
+            self.begin_missed(cx, front);
         }
         let gap = Gap {
             opened: now,
@@ -184,8 +188,11 @@ impl Flow {
 
     /// A copy was acknowledged and the gap is still there: several packets in a row were lost,
     /// of which the copied one was the last.
-    pub(super) fn longer_run(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn longer_run(&mut self, cx: &mut Context<'_>, beat: &Beat) {
         let now = cx.now;
+        if self.missed.active() {
+            return self.send_missed(cx, beat);
+        }
         if cx.config.has(Rule::Again) && self.tells_each() && self.budget.very_lossy() {
             // Where any packet may be lost another gap is as likely, and the next attempt covers both.
             return;
@@ -235,7 +242,8 @@ impl Flow {
         // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
         let varies = cx.config.has(Rule::Repeat) && self.sizes.restless();
         let believed = !varies || self.gaps.acknowledges_copy(now, &self.rtt, beat);
-        let by_copy = believed && self.closed_by_copy(cx);
+        let missed = self.missed.goes_on();
+        let by_copy = missed || believed && self.closed_by_copy(cx);
         if by_copy && !by_floor {
             self.budget.earn();
             cx.hop.repaired(now, self.budget.very_lossy());
@@ -250,6 +258,7 @@ impl Flow {
         }
         if let [gap] = self.gaps.open()
             && gap.attempts == 1
+            && !missed
         {
             self.rtt.repaired(now, now.since(gap.opened), gap.sign.excess >= 2);
         }
@@ -265,6 +274,7 @@ impl Flow {
         }
         self.sizes.closed(now, by_floor);
         self.gaps.clear();
+        (0..self.missed.end()).for_each(|_| self.budget.repaired());
     }
 
     /// Whether a copy has closed the open gaps, of which the oldest is the first.
@@ -318,7 +328,9 @@ impl Flow {
             cx.stats.resent_limited += 1;
             return false;
         }
-        let max_age = cx.config.tunables().copy_max_age();
+        let tunables = cx.config.tunables();
+        let missed = self.missed.active() || self.tail.away();
+        let max_age = if missed { tunables.missed_max_age() } else { tunables.copy_max_age() };
         let Some(record) = cx.cache.record_mut(id).filter(|r| now.since(r.at) <= max_age) else {
             return false;
         };
@@ -423,6 +435,7 @@ impl Flow {
         self.governor.abandoned(cx.now, gap.sign.kind);
         cx.hop.doubt.in_vain(cx.now, gap.opened);
         self.heeds.told();
+        self.missed.end();
         self.event(cx, EventKind::Abandon);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Flow;
 use crate::flow::context::Context;
+use crate::repair::conceal::is_own_data;
 use crate::repair::tail::Copy;
 use crate::rules::Rule;
 
@@ -17,6 +18,11 @@ impl Flow {
             return;
         };
         let Some(id) = self.trail.newest(cx.cache) else { return };
+        let silence = self.last_heard.map_or(0, |heard| cx.now.since(heard));
+        if cx.config.has(Rule::Missed) && cx.cache.packet(id).is_some_and(|p| is_own_data(p.len()))
+        {
+            self.tail.ask_again(cx.now, silence);
+        }
         let unwanted = self.rhythm.decimating()
             || self.guard.own_queue()
             || !self.trusted()
@@ -26,9 +32,14 @@ impl Flow {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
-        let earned = self.budget.tokens(self.rtt.sharp()) >= 1;
+        let away = self.tail.away() && cx.config.has(Rule::Missed);
+        let earned = away || self.budget.tokens(self.rtt.sharp()) >= 1;
         let speculative = self.budget.speculative() || cx.hop.counts.lossy(cx.now);
         match step.copy(first, speculative, earned) {
+            Some(Copy::Earned) if away => {
+                // Nothing else would tell when the hop is back, and it costs little.
+                self.copy(cx, id);
+            }
             Some(Copy::Suspected) => {
                 self.copy(cx, id);
             }

@@ -117,6 +117,8 @@ pub(crate) struct Facts {
     pub due: usize,
     /// Every open gap has had its last attempt, and the reply to that was due.
     pub all_tried: bool,
+    /// More was missed than the copies that went can have filled.
+    pub missed: bool,
     /// It came right after another one.
     pub at_once: bool,
     /// Replies that become shorter are heeded, and a sign has to be repeated where sizes vary.
@@ -396,7 +398,7 @@ impl Sizes {
         }
         let fell = self.last - size;
         let by_copy = facts.copy_due || facts.tells_first && !facts.beat.fast && !facts.explained;
-        let one_up = by_copy && (fell > 0 || !facts.prunes);
+        let one_up = by_copy && !facts.missed && (fell > 0 || !facts.prunes);
         if excess <= 0 || (excess == 1 && (one_up || settled)) {
             if facts.prunes && !settled && (1..facts.open).contains(&facts.due) {
                 // The others cannot have closed yet.

@@ -62,6 +62,11 @@ impl Gap {
         self.overdue = now + self.span;
     }
 
+    /// More goes out in the same attempt.
+    pub fn goes_on(&mut self, now: Time) {
+        self.sent(now);
+    }
+
     /// Whether the next attempt is for what was named at first, and not for all that it
     /// can be: the name is nearly sure.
     pub fn goes_by_name(&self, sharp: bool) -> bool {

@@ -73,6 +73,13 @@ impl Gaps {
         }
     }
 
+    /// The oldest gap turns out to be longer: its attempt goes on. Until when that may be answered.
+    pub fn lengthened(&mut self, now: Time) -> Option<Time> {
+        let gap = self.open.first_mut()?;
+        gap.goes_on(now);
+        Some(now + gap.patience())
+    }
+
     /// Place of the first gap from place `from` on whose last attempt is overdue.
     pub fn overdue(&self, now: Time, from: usize) -> Option<usize> {
         (from..self.open.len()).find(|place| self.open[*place].overdue <= now)

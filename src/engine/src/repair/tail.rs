@@ -3,7 +3,7 @@
 
 use crate::measure::margin::Margin;
 use crate::measure::rtt::LocalRtt;
-use crate::time::{MS, Nanos, Time};
+use crate::time::{MS, Nanos, SEC, Time};
 
 /// The default max_ack_delay (RFC 9000, section 18.2).
 const MAX_ACK_DELAY: Nanos = 25 * MS;
@@ -12,6 +12,14 @@ const TIMER_SLACK: Nanos = 2 * MS;
 /// A packet is lost when its reply is late by this many times the margin (chosen: no later packet
 /// confirms it).
 const MARGINS: Nanos = 2;
+/// While a client stays silent its hop may be away, and its newest packet goes again after this part
+/// of the silence (chosen: when the hop is back, that shows a quarter later than it could at most,
+/// and a second takes fifteen copies) ...
+const SILENCE_PART: Nanos = 4;
+/// ... but no sooner than this (chosen: the time for which an acknowledgement may be delayed) ...
+const AWAY_SOONEST: Nanos = 25 * MS;
+/// ... and for no longer than this (chosen: a third of the time after which connections usually die).
+const AWAY_LONGEST: Nanos = 10 * SEC;
 
 /// How sure it is that the newest packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,16 +60,23 @@ pub(crate) struct Tail {
     deadline: Option<Time>,
     last_sent: Time,
     waited: bool,
+    /// Even the delayed acknowledgement did not come.
+    away: bool,
     acknowledged: u64,
 }
 
 impl Tail {
     pub fn new() -> Tail {
-        Tail { deadline: None, last_sent: Time::ZERO, waited: false, acknowledged: 0 }
+        Tail { deadline: None, last_sent: Time::ZERO, waited: false, away: false, acknowledged: 0 }
     }
 
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
+    }
+
+    /// Whether the hop seems to be away.
+    pub fn away(&self) -> bool {
+        self.away
     }
 
     pub fn sent(&mut self, now: Time, rtt: &LocalRtt) {
@@ -70,9 +85,20 @@ impl Tail {
         self.deadline = Some(now + rtt.get() + MARGINS * rtt.within(Margin::Overdue));
     }
 
+    /// The packet in question asked for an acknowledgement, and nothing has come for this long: asks
+    /// again later whether the hop is still away.
+    pub fn ask_again(&mut self, now: Time, silence: Nanos) {
+        if self.away && silence < AWAY_LONGEST {
+            self.deadline = Some(now + (silence / SILENCE_PART).max(AWAY_SOONEST));
+        }
+    }
+
     /// A reply triggered by packet number `trigger`; `copy_due` if a copy of an earlier packet may
     /// as well have triggered it.
     pub fn replied(&mut self, now: Time, trigger: u64, copy_due: bool, rtt: &LocalRtt) {
+        if core::mem::take(&mut self.away) {
+            self.deadline = None;
+        }
         if copy_due {
             return;
         }
@@ -90,6 +116,7 @@ impl Tail {
         }
         if self.waited {
             self.deadline = None;
+            self.away = true;
             return Some(Step::Sure);
         }
         self.waited = true;
@@ -112,6 +139,7 @@ impl Tail {
 mod tests {
     use super::*;
     use crate::tunables::Tunables;
+    use alloc::vec::Vec;
 
     fn rtt() -> LocalRtt {
         let mut rtt = LocalRtt::new(Tunables::DEFAULT);
@@ -145,6 +173,33 @@ mod tests {
         assert_eq!(Step::Overdue.copy(false, true, true), None, "it went already");
         assert_eq!(Step::Sure.copy(false, false, true), Some(Copy::Earned));
         assert_eq!(Step::Sure.copy(true, true, false), None);
+    }
+
+    #[test]
+    fn a_silent_client_is_asked_less_and_less_often_until_anything_comes() {
+        let (mut tail, rtt) = (Tail::new(), rtt());
+        tail.ask_again(Time::ZERO, MS);
+        assert_eq!(tail.deadline(), None, "nothing was sent");
+        tail.sent(Time::ZERO, &rtt);
+        let mut asked = Vec::new();
+        while let Some(now) = tail.deadline() {
+            if tail.timeout(now, 10, 2, &rtt) == Some(Step::Sure) {
+                tail.ask_again(now, now.since(Time::ZERO));
+                asked.push(now.since(Time::ZERO) / MS);
+            }
+        }
+        assert!(asked.windows(3).all(|n| n[2] - n[1] >= n[1] - n[0]));
+        assert!((10..18).contains(&asked.iter().filter(|at| **at < 1000).count()), "{asked:?}");
+        assert!(asked.len() < 30 && asked.last().is_some_and(|at| *at > 9000));
+
+        tail.sent(Time::ZERO, &rtt);
+        while !tail.away() {
+            let now = tail.deadline().unwrap();
+            tail.timeout(now, 10, 2, &rtt);
+            tail.ask_again(now, now.since(Time::ZERO));
+        }
+        tail.replied(Time::ZERO + 50 * MS, 1, true, &rtt);
+        assert!(!tail.away() && tail.deadline().is_none(), "whatever it was about");
     }
 
     #[test]

@@ -49,7 +49,7 @@ def runs_by_kind(document: dict) -> dict[str, list[Run]]:
     kinds: dict[str, list[Run]] = {"off": [], "on": [], "lossless": []}
     for part in document["results"]:
         scenario = part["scenario"]
-        lossy = bool(scenario["loss1"] or scenario["loss1ge"])
+        lossy = bool(scenario["loss1"] or scenario["loss1ge"] or scenario["outages1"])
         for run in part["runs"]:
             assisted = "off" if run["assist"] == "off" else "on"
             kinds[assisted if lossy else "lossless"].append(run)

@@ -78,7 +78,7 @@ def _lossy(document: dict) -> dict:
     return next(
         part["scenario"]
         for part in document["results"]
-        if part["scenario"]["loss1"] or part["scenario"]["loss1ge"]
+        if any(part["scenario"][name] for name in ("loss1", "loss1ge", "outages1"))
     )
 
 

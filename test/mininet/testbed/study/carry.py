@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import experiment
@@ -11,7 +11,7 @@ from ..draw.progress import Progress
 from ..measure.result import Run, headline, lateness_us, own_drops
 from ..series import describe, require_root
 from ..world import interruption
-from ..world.process import ExperimentError
+from ..world.process import ExperimentError, GaveUp
 from .plan import Plan, Point
 from .store import Store
 
@@ -36,6 +36,42 @@ class Failure:
 
     point: Point
     message: str
+    # The client gave up, and nothing else was amiss.
+    gave_up: bool = False
+
+
+def judged(
+    failures: Sequence[Failure], records: Sequence[tuple[Point, Run]]
+) -> tuple[list[Failure], list[Failure]]:
+    """Those that are a result, and those that are none. A client that gives up without help is
+    told so by its links; with help it is a result if it does the same without, over the same
+    losses. Where nothing is lost nobody gives up, and a stack that never comes to an end is
+    broken."""
+    alone = {
+        _conditions(failure.point)
+        for failure in failures
+        if failure.gave_up and failure.point.values["assist"] == "off" and _lossy(failure.point)
+    }
+    alive = {_client(point) for point, _ in records}
+    results, others = [], []
+    for failure in failures:
+        point = failure.point
+        expected = failure.gave_up and _lossy(point) and _client(point) in alive
+        found = results if expected and _conditions(point) in alone else others
+        found.append(failure)
+    return results, others
+
+
+def _conditions(point: Point) -> tuple:
+    return tuple((name, value) for name, value in point.values.items() if name != "assist")
+
+
+def _client(point: Point) -> tuple[str, str]:
+    return point.setup.app.name, point.setup.app.stack
+
+
+def _lossy(point: Point) -> bool:
+    return point.setup.scenario != point.setup.scenario.lossless()
 
 
 def check(plan: Plan) -> None:
@@ -68,8 +104,8 @@ def carry_out(
             try:
                 run = _run(point, done.get(point.setup), progress)
             except ExperimentError as error:
-                failures.append(Failure(point, str(error)))
-                progress.end(f"FAILED: {str(error).splitlines()[0]}")
+                failures.append(Failure(point, str(error), isinstance(error, GaveUp)))
+                progress.end(f"no result: {str(error).splitlines()[0]}")
                 continue
             store.put(point.setup, run)
             done[point.setup] = run

@@ -10,7 +10,7 @@ from html import escape
 
 from ..draw import html
 from ..draw import table as text_table
-from .carry import LATE_US, STILL_S, Failure, disturbed
+from .carry import LATE_US, STILL_S, Failure, disturbed, judged
 from .figures import Record, Row, Verdict, judge, ratio, rows
 from .plan import LOSSLESS, Plan, Table
 from .plots import number, plots
@@ -47,17 +47,25 @@ def page(plan: Plan, records: Sequence[Record], failures: Sequence[Failure], mad
             last = after if index == len(drawings) else ""
             title = f"{table.title}: {plot.title}"
             parts.append(html.section(title, "", plot.keys, plot.draw, last))
-    if failures:
-        items = "".join(f"<li>{escape(_failure(failure))}</li>" for failure in failures)
-        parts.append(f"<section><h2>Runs that failed</h2><ul>{items}</ul></section>")
+    gave_up, failed = judged(failures, records)
+    parts += _section(gave_up, "Runs in which the client gave up, also without help")
+    parts += _section(failed, "Runs that failed")
     parts.append(_footer(plan, records, made))
     return html.document(plan.title, "\n".join(parts))
+
+
+def _section(failures: Sequence[Failure], title: str) -> list[str]:
+    if not failures:
+        return []
+    items = "".join(f"<li>{escape(_failure(failure))}</li>" for failure in failures)
+    return [f"<section><h2>{title}</h2><ul>{items}</ul></section>"]
 
 
 def document(
     plan: Plan, records: Sequence[Record], failures: Sequence[Failure], made: dict
 ) -> dict[str, object]:
     """The same for programs, with every run in full."""
+    gave_up, failed = judged(failures, records)
     return {
         "experiment": plan.name,
         "size": plan.size,
@@ -84,7 +92,8 @@ def document(
             for point, run in records
         ],
         "disturbed": sum(disturbed(run) for _, run in records),
-        "failures": [_failure(failure) for failure in failures],
+        "gave_up": [_failure(failure) for failure in gave_up],
+        "failures": [_failure(failure) for failure in failed],
     }
 
 

@@ -19,7 +19,7 @@ from ..setups import Setup
 
 # Options that came when there were runs already, which are found as if there were none.
 _LATER = ("restart_daemon_after_s",)
-_LATER_OF_LINKS = ("wifi1", "wifi1_lossless", "trace1")
+_LATER_OF_LINKS = ("wifi1", "wifi1_lossless", "trace1", "outages1")
 
 
 class Store:

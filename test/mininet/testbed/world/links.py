@@ -110,7 +110,9 @@ def linkem_options(hop: Hop, seed: int) -> list[str]:
         if hop.trace.delay_ms is not None:
             del options["--delay"]
         options |= hop.trace.down.options("ab") | hop.trace.up.options("ba")
-    if hop.gilbert_elliott is not None:
+    if hop.outages_ms is not None:
+        options["--outages"] = " ".join(f"{value:g}" for value in hop.outages_ms)
+    elif hop.gilbert_elliott is not None:
         options["--ge"] = " ".join(f"{value:g}" for value in hop.gilbert_elliott)
     else:
         options["--loss"] = f"{hop.loss_percent:g}"

@@ -28,6 +28,10 @@ class NotReady(ExperimentError):
     """Something that an experiment needs is not there: a program, a tool, a right."""
 
 
+class GaveUp(ExperimentError):
+    """A client ended without a result, or was not done in time: links may be so bad."""
+
+
 def _die_with_parent() -> None:
     # Also when we are killed with SIGKILL, where no clean-up code of ours runs.
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -61,11 +65,11 @@ class Child:
         """What it has printed so far."""
         return self.stdout_path.read_text(errors="replace")
 
-    def failure(self, what: str) -> ExperimentError:
+    def failure(self, what: str, kind: type[ExperimentError] = ExperimentError) -> ExperimentError:
         """An error that shows the end of what the program said."""
         tail = (self.stderr_path.read_text(errors="replace") or self.output())[-_TAIL:].strip()
         said = "\n".join(f"    {line}" for line in tail.splitlines()) or "    (it said nothing)"
-        return ExperimentError(f"{self.name} {what}\n{said}")
+        return kind(f"{self.name} {what}\n{said}")
 
     def check(self) -> None:
         """Raise if it has ended although it should still run."""

@@ -16,7 +16,7 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 
 # What `--wifi` stands for.
-_OF_LINK_1 = ("loss1", "loss1ge", "delay1", "bw1", "jitter1", "queue1")
+_OF_LINK_1 = ("loss1", "loss1ge", "outages1", "delay1", "bw1", "jitter1", "queue1")
 
 # tbf: a token bucket filled at the link's rate is droptail at that rate.
 QDISCS = ("droptail", "tbf", "codel", "fq_codel", "red", "cake", "none")
@@ -52,6 +52,8 @@ class Hop:
     qdisc: str
     loss_percent: float
     gilbert_elliott: tuple[float, float, float, float] | None
+    # From one outage to the next and how long one lasts, means in ms.
+    outages_ms: tuple[float, float] | None = None
     # Instead of the rate and the delay, of what was recorded.
     trace: Traces | None = None
     # A Wi-Fi channel in place of everything else, by linkem's name of it.
@@ -66,6 +68,7 @@ class Scenario:
 
     loss1: float = 0.0
     loss1ge: tuple[float, float, float, float] | None = None
+    outages1: tuple[float, float] | None = None
     delay1: float = 1.0
     bw1: float = 100.0
     jitter1: float = 0.0
@@ -98,6 +101,8 @@ class Scenario:
         for name in ("delay1", "delay2", "jitter1", "jitter2"):
             if getattr(self, name) < 0:
                 raise ScenarioError(f"--{name} cannot be negative")
+        if self.outages1 is not None:
+            self._check_outages()
         if self.qdisc == "cake" and self.link != "netem":
             raise ScenarioError(
                 "--qdisc cake needs --link netem and a kernel with sch_cake; linkem has no CAKE"
@@ -111,10 +116,18 @@ class Scenario:
         self.queue_bytes(self.queue1, self.bw1)
         self.queue_bytes(self.queue2, self.bw2)
 
+    def _check_outages(self) -> None:
+        if min(self.outages1) <= 0:
+            raise ScenarioError("--outages1 takes two times in ms, each more than 0")
+        if self.loss1ge is not None:
+            raise ScenarioError("--outages1 and --loss1ge both say what is lost of link 1")
+        if self.link != "linkem":
+            raise ScenarioError("--outages1 needs --link linkem; netem counts bursts in packets")
+
     def _check_wifi(self) -> None:
         if self.link != "linkem":
             raise ScenarioError("--wifi needs --link linkem; netem has no radio")
-        if self.loss1 or self.loss1ge is not None or self.jitter1:
+        if self.lossy_hop or self.jitter1:
             raise ScenarioError("--wifi brings its own losses and delays of link 1")
         if self.trace1 is not None:
             raise ScenarioError("--wifi and --trace1 are both link 1")
@@ -154,6 +167,11 @@ class Scenario:
         return cls(**{**values, **given, "preset": name})
 
     @property
+    def lossy_hop(self) -> bool:
+        """Whether link 1 has losses that were asked for; a radio has its own."""
+        return bool(self.loss1) or self.loss1ge is not None or self.outages1 is not None
+
+    @property
     def rtt_ms(self) -> float:
         """Round trip between client and server without any queueing."""
         return 2 * (self.delay1 + self.delay2)
@@ -182,6 +200,7 @@ class Scenario:
             qdisc="droptail",
             loss_percent=self.loss1,
             gilbert_elliott=self.loss1ge,
+            outages_ms=self.outages1,
             trace=self.trace1,
             wifi=self.wifi1,
             tried_until_it_arrives=self.wifi1_lossless,
@@ -205,7 +224,12 @@ class Scenario:
         """The same links without any loss of their own: the ceiling."""
         wifi1_lossless = self.wifi1 is not None
         return dataclasses.replace(
-            self, loss1=0.0, loss1ge=None, loss2=0.0, wifi1_lossless=wifi1_lossless
+            self,
+            loss1=0.0,
+            loss1ge=None,
+            outages1=None,
+            loss2=0.0,
+            wifi1_lossless=wifi1_lossless,
         )
 
     def to_json(self) -> dict[str, object]:

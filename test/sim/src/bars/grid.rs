@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, fast, habits, radio, reported, senders, traced};
+use super::{Bar, Case, fast, habits, outages, radio, reported, senders, traced};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -23,6 +23,7 @@ pub fn cases() -> Vec<Case> {
         fast_wan(),
         fast::cases(),
         bursts(),
+        outages::cases(),
         round_trips(),
         kinder(),
         clients(),
@@ -279,7 +280,7 @@ fn fairness() -> Vec<Case> {
         .collect()
 }
 
-fn call(two_way: bool) -> Flow {
+pub(super) fn call(two_way: bool) -> Flow {
     Flow { app: AppKind::Call, seconds: 20.0, two_way, ..Flow::default() }
 }
 

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! What a hop missed while it was away: sent again in its order, as fast as that is answered.
+//!
+//! While a hop is away everything is lost, copies too, and nothing shows. The first reply
+//! afterwards tells both ends of what is missing if it shows a gap: the first packet behind the last
+//! reply, and the last one before what it answers. Between them may be a hundred packets that
+//! were lost, or one, if the others only waited. So both ends go at once. A client replies at once to
+//! what it has missed and not at all to what it has had: if the last ones are answered, all
+//! between is missing, and each reply lets more of it go. Answers come no faster than the hop takes
+//! packets.
+
+use arrayvec::ArrayVec;
+
+use crate::store::cache::{Cache, Id};
+
+/// Copies for one reply at most (chosen: two for each packet of a client that replies to every
+/// eighth).
+const MOST_AT_ONCE: usize = 16;
+/// Packets that go for each one that was answered (chosen: as in slow start, of which this is one).
+const GROWTH: u64 = 2;
+/// Packets that go for the first answer beside these (chosen: the client has had those that were on
+/// their way when the hop went, and answers none of them).
+const HEAD: u64 = 6;
+/// Packets at the end that go first (chosen: the reply may have been to the one before).
+const LAST: usize = 2;
+
+/// Packets that go now.
+pub(crate) type Batch = ArrayVec<Id, MOST_AT_ONCE>;
+
+/// What is still to go of one time in which the hop was away.
+#[derive(Clone, Debug)]
+pub(crate) struct Missed {
+    next: Option<Id>,
+    /// Number of the last one.
+    last: u64,
+    /// Copies that went.
+    copies: u64,
+    /// One of them was answered.
+    answered: bool,
+}
+
+impl Missed {
+    pub fn new() -> Missed {
+        Missed { next: None, last: 0, copies: 0, answered: false }
+    }
+
+    /// The hop answers again, with a reply to packet `trigger`: what was missed begins with
+    /// `front`, of which some have gone again. Gives the last ones, by which it is to show.
+    pub fn begin(&mut self, front: Id, trigger: Id, cache: &Cache) -> Batch {
+        let back = core::iter::successors(cache.before(trigger), |id| cache.before(*id));
+        let fresh = |id: &Id| cache.record(*id).is_some_and(|r| r.copies == 0);
+        let batch: Batch = back.take(LAST).filter(|id| *id > front).filter(fresh).collect();
+        let last = cache.record(trigger).map_or(0, |r| r.number);
+        let next = (!batch.is_empty()).then_some(front);
+        *self = Missed { next, last, copies: batch.len() as u64, answered: false };
+        batch
+    }
+
+    /// Whether anything is still to go.
+    pub fn active(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Whether it is known that more than the first was missed.
+    pub fn goes_on(&self) -> bool {
+        self.answered
+    }
+
+    /// A reply has come, of a client that replies to every `usual` packets: gives what goes now.
+    pub fn answered(&mut self, usual: u64, cache: &Cache) -> Batch {
+        let head = if core::mem::replace(&mut self.answered, true) { 0 } else { HEAD };
+        let mut batch = Batch::new();
+        let most = (GROWTH * usual + head).clamp(1, MOST_AT_ONCE as u64) as usize;
+        while batch.len() < most
+            && let Some(id) = self.next
+        {
+            let Some(record) = cache.record(id).filter(|r| r.number <= self.last) else {
+                self.next = None;
+                break;
+            };
+            if record.copies == 0 {
+                batch.push(id);
+            }
+            self.next = cache.after(id);
+        }
+        self.copies += batch.len() as u64;
+        batch
+    }
+
+    /// All gaps are closed, or given up: how many copies went, if more than the first was missed.
+    pub fn end(&mut self) -> u64 {
+        let copies = if self.answered { self.copies } else { 0 };
+        *self = Missed::new();
+        copies
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repair::gaps::tests::{at, numbers, setting};
+    use alloc::vec::Vec;
+
+    /// The hop was away from packet 11 to packet 30, and then answers: what goes at once, and for
+    /// each of so many answers.
+    fn went(answers: usize, usual: u64) -> (Vec<u64>, Vec<Vec<u64>>) {
+        let (mut cache, mut trail, _) = setting();
+        let [front, trigger] = [11, 31].map(|n| trail.nearest(&cache, at(n)).unwrap().0);
+        let mut missed = Missed::new();
+        let copied = |ids: &[Id], cache: &mut Cache| {
+            ids.iter().for_each(|id| cache.record_mut(*id).unwrap().copies = 1);
+            numbers(cache, ids)
+        };
+        copied(&[front], &mut cache);
+        let first = missed.begin(front, trigger, &cache);
+        let first = copied(&first, &mut cache);
+        assert!(missed.active() && !missed.goes_on());
+        let batches = (0..answers).map(|_| {
+            let batch = missed.answered(usual, &cache);
+            copied(&batch, &mut cache)
+        });
+        (first, batches.collect())
+    }
+
+    #[test]
+    fn both_ends_go_first_and_the_rest_in_its_order_as_it_is_answered() {
+        let (first, batches) = went(4, 2);
+        assert_eq!(first, [30, 29]);
+        assert_eq!(batches[0], (12..=21).collect::<Vec<u64>>());
+        assert_eq!(batches[1], [22, 23, 24, 25]);
+        assert_eq!(batches[2], [26, 27, 28, 31], "the reply may have been to the one after that");
+        assert!(batches[3].is_empty());
+    }
+
+    #[test]
+    fn no_more_goes_at_once_than_a_slow_hop_takes() {
+        assert_eq!(went(1, 10).1[0].len(), MOST_AT_ONCE);
+        assert_eq!(went(1, 0).1[0].len(), HEAD as usize);
+    }
+
+    #[test]
+    fn a_gap_of_one_packet_is_no_outage() {
+        let (cache, mut trail, _) = setting();
+        let [front, trigger] = [11, 12].map(|n| trail.nearest(&cache, at(n)).unwrap().0);
+        let mut missed = Missed::new();
+        assert!(missed.begin(front, trigger, &cache).is_empty());
+        assert!(!missed.active());
+    }
+
+    #[test]
+    fn copies_count_only_if_they_were_needed() {
+        let (cache, mut trail, _) = setting();
+        let [front, trigger] = [11, 31].map(|n| trail.nearest(&cache, at(n)).unwrap().0);
+        let mut missed = Missed::new();
+        missed.begin(front, trigger, &cache);
+        assert_eq!(missed.end(), 0);
+        missed.begin(front, trigger, &cache);
+        missed.answered(2, &cache);
+        assert_eq!(missed.end(), 2 + 10);
+        assert!(!missed.active() && !missed.goes_on());
+    }
+}
