@@ -31,6 +31,9 @@ pub enum Rule {
     Retry,
     /// Copies for the ends of bursts ([`crate::repair::tail`]).
     Tail,
+    /// Only what may be the sender's last packet is sent again on mere suspicion
+    /// ([`crate::repair::tail`]).
+    End,
     /// The first flight goes twice ([`crate::repair::start`]).
     FirstFlight,
     /// Replies that tell of a gap are held ([`crate::repair::conceal`]).
@@ -95,7 +98,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 37] = [
+    pub const ALL: [(Rule, &'static str); 38] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -107,6 +110,7 @@ impl Rule {
         (Rule::Run, "run"),
         (Rule::Retry, "retry"),
         (Rule::Tail, "tail"),
+        (Rule::End, "end"),
         (Rule::FirstFlight, "first-flight"),
         (Rule::Conceal, "conceal"),
         (Rule::NewestFirst, "newest-first"),

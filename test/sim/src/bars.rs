@@ -11,6 +11,7 @@ mod open;
 mod radio;
 mod reported;
 mod senders;
+mod tails;
 mod traced;
 
 use std::collections::HashMap;

@@ -372,7 +372,7 @@ impl Flow {
         if self.start.is_over() && self.rtt.known() {
             // No loss shows before.
             cx.hop.forwarded();
-            self.tail.sent(now, &self.rtt);
+            self.tail.sent(now, packet.len(), &self.rtt);
         }
         verdict
     }

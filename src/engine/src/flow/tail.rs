@@ -27,7 +27,10 @@ impl Flow {
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
         let earned = self.budget.tokens(self.rtt.sharp()) >= 1;
-        let speculative = self.budget.speculative() || cx.hop.counts.lossy(cx.now);
+        // The client may be waiting for one more packet before it replies, which comes if this was
+        // not the sender's last.
+        let ended = self.tail.ended() || !cx.config.has(Rule::End);
+        let speculative = ended && (self.budget.speculative() || cx.hop.counts.lossy(cx.now));
         match step.copy(first, speculative, earned) {
             Some(Copy::Suspected) => {
                 self.copy(cx, id);

@@ -13,6 +13,10 @@ const TIMER_SLACK: Nanos = 2 * MS;
 /// confirms it).
 const MARGINS: Nanos = 2;
 
+/// A packet shorter than the longest ones by less than this is as long as they may be (chosen: fields
+/// of headers that grow).
+const NEARLY_FULL: u16 = 16;
+
 /// How sure it is that the newest packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -53,18 +57,31 @@ pub(crate) struct Tail {
     last_sent: Time,
     waited: bool,
     acknowledged: u64,
+    /// Length of the longest packets of late.
+    full: u16,
+    /// The newest packet is shorter: the sender has no more to send for now.
+    ended: bool,
 }
 
 impl Tail {
     pub fn new() -> Tail {
-        Tail { deadline: None, last_sent: Time::ZERO, waited: false, acknowledged: 0 }
+        Tail {
+            deadline: None,
+            last_sent: Time::ZERO,
+            waited: false,
+            acknowledged: 0,
+            full: 0,
+            ended: false,
+        }
     }
 
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    pub fn sent(&mut self, now: Time, rtt: &LocalRtt) {
+    /// A packet of `len` bytes is sent on.
+    pub fn sent(&mut self, now: Time, len: usize, rtt: &LocalRtt) {
+        self.measure(u16::try_from(len).unwrap_or(u16::MAX));
         self.last_sent = now;
         self.waited = false;
         self.deadline = Some(now + rtt.get() + MARGINS * rtt.within(Margin::Overdue));
@@ -80,6 +97,21 @@ impl Tail {
         if now >= self.last_sent + rtt.get() - rtt.within(Margin::Overdue) {
             self.deadline = None;
         }
+    }
+
+    /// What a sender has been told not to send yet follows, and shows whether this one was lost:
+    /// it ends with as long a packet as fits. A probe for longer ones that did not fit is forgotten.
+    fn measure(&mut self, len: u16) {
+        if len > self.full / 2 {
+            self.full = self.full.saturating_sub(1);
+        }
+        self.full = self.full.max(len);
+        self.ended = len.saturating_add(NEARLY_FULL) < self.full;
+    }
+
+    /// Whether the newest packet is the last one that the sender had.
+    pub fn ended(&self) -> bool {
+        self.ended
     }
 
     /// If the deadline has passed, what that means. `sent` packets were sent;
@@ -113,6 +145,8 @@ mod tests {
     use super::*;
     use crate::tunables::Tunables;
 
+    const FULL: usize = 1228;
+
     fn rtt() -> LocalRtt {
         let mut rtt = LocalRtt::new(Tunables::DEFAULT);
         rtt.sent(Time::ZERO, None, None);
@@ -123,12 +157,12 @@ mod tests {
     #[test]
     fn two_unacknowledged_packets_are_overdue_one_waits_for_the_delayed_ack() {
         let (mut tail, rtt) = (Tail::new(), rtt());
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         let first = tail.deadline().unwrap();
         assert!(first > Time::ZERO + rtt.get() && first < Time::ZERO + 5 * MS);
         assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Overdue));
 
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         tail.replied(Time::ZERO + MS / 2, 9, false, &rtt);
         assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Open));
         let second = tail.deadline().unwrap();
@@ -148,9 +182,22 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_that_ends_with_a_full_packet_goes_on() {
+        let (mut tail, rtt) = (Tail::new(), rtt());
+        let mut ended = |len| {
+            tail.sent(Time::ZERO, len, &rtt);
+            tail.ended()
+        };
+        assert!(!ended(FULL) && !ended(FULL - 3) && ended(700) && !ended(FULL));
+        assert!(ended(200) && ended(200), "what a call sends has an end each time");
+        assert!(!ended(1480) && ended(FULL), "a probe for a longer one");
+        assert!((0..300).any(|_| !ended(FULL)), "that nobody has answered");
+    }
+
+    #[test]
     fn a_reply_in_time_ends_it() {
         let (mut tail, rtt) = (Tail::new(), rtt());
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         tail.replied(Time::ZERO + 2 * MS, 10, true, &rtt);
         assert!(tail.deadline().is_some(), "it may be about another packet");
         tail.replied(Time::ZERO + 2 * MS, 10, false, &rtt);
