@@ -93,12 +93,14 @@ pub enum Rule {
     Again,
     /// Who does not heed losses is left alone ([`crate::measure::sender`]).
     Sender,
+    /// A client's next flow takes up the habit of the one before ([`crate::measure::habit`]).
+    Habit,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 38] = [
+    pub const ALL: [(Rule, &'static str); 39] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -137,6 +139,7 @@ impl Rule {
         (Rule::Behind, "behind"),
         (Rule::Again, "again"),
         (Rule::Sender, "sender"),
+        (Rule::Habit, "habit"),
     ];
 }
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod compared;
 pub(crate) mod context;
+mod habit;
 mod info;
 mod mirror;
 mod other;
