@@ -31,6 +31,9 @@ pub enum Rule {
     Retry,
     /// Copies for the ends of bursts ([`crate::repair::tail`]).
     Tail,
+    /// Only what may be the sender's last packet is sent again on mere suspicion
+    /// ([`crate::repair::tail`]).
+    End,
     /// The first flight goes twice ([`crate::repair::start`]).
     FirstFlight,
     /// Replies that tell of a gap are held ([`crate::repair::conceal`]).
@@ -92,12 +95,14 @@ pub enum Rule {
     Sender,
     /// What a hop missed while it was away goes again in its order ([`crate::repair::missed`]).
     Missed,
+    /// A client's next flow takes up the habit of the one before ([`crate::measure::habit`]).
+    Habit,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 38] = [
+    pub const ALL: [(Rule, &'static str); 40] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -109,6 +114,7 @@ impl Rule {
         (Rule::Run, "run"),
         (Rule::Retry, "retry"),
         (Rule::Tail, "tail"),
+        (Rule::End, "end"),
         (Rule::FirstFlight, "first-flight"),
         (Rule::Conceal, "conceal"),
         (Rule::NewestFirst, "newest-first"),
@@ -136,6 +142,7 @@ impl Rule {
         (Rule::Again, "again"),
         (Rule::Sender, "sender"),
         (Rule::Missed, "missed"),
+        (Rule::Habit, "habit"),
     ];
 }
 

@@ -12,6 +12,7 @@ mod outages;
 mod radio;
 mod reported;
 mod senders;
+mod tails;
 mod traced;
 
 use std::collections::HashMap;

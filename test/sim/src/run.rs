@@ -39,7 +39,7 @@ pub struct Outcome {
     pub assist: Assist,
     /// Virtual time at the end, seconds.
     pub end_s: f64,
-    /// In the scenario's order.
+    /// Those that count, in the scenario's order.
     pub flows: Vec<FlowResult>,
     /// Packets that were held.
     pub held: u64,
@@ -135,7 +135,7 @@ pub fn run(scenario: &Scenario, assist: Assist, seed: u64) -> anyhow::Result<Out
     // The sender notices when the loss is back at its end, and repairs it from there.
     let path_up = ms(3.0 * scenario.wan.delay_ms + 2.0 * scenario.wifi.delay_ms);
     let paths = (path, path_up);
-    let flows = world.outcomes().zip(&scenario.flows);
+    let flows = world.outcomes().zip(&scenario.flows).filter(|(_, flow)| flow.counted);
     Ok(Outcome {
         seed,
         assist,

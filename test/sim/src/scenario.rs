@@ -243,6 +243,10 @@ pub struct Flow {
     pub start_ms: f64,
     /// Whether the engine gets to see it.
     pub helped: bool,
+    /// Whether what becomes of it is told: of two downloads of one client the first is there for
+    /// what the engine learns from it.
+    #[serde(skip_serializing_if = "bool::clone")]
+    pub counted: bool,
 }
 
 impl Default for Flow {
@@ -262,6 +266,7 @@ impl Default for Flow {
             client_id: 0,
             start_ms: 0.0,
             helped: true,
+            counted: true,
         }
     }
 }

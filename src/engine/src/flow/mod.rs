@@ -4,6 +4,7 @@
 
 pub(crate) mod compared;
 pub(crate) mod context;
+mod habit;
 mod info;
 mod mirror;
 mod missed;
@@ -376,7 +377,7 @@ impl Flow {
         if self.start.is_over() && self.rtt.known() {
             // No loss shows before.
             cx.hop.forwarded();
-            self.tail.sent(now, &self.rtt);
+            self.tail.sent(now, packet.len(), &self.rtt);
         }
         verdict
     }

@@ -239,6 +239,7 @@ impl Flow {
             spacing: self.pace.spacing(),
         };
         let mut beat = self.rhythm.observe(&reply, &self.rtt, &mut self.trail, cx.cache);
+        self.follow_habit(cx);
         // A decimating client's replies wait for its count or its timer.
         let late = if self.rhythm.decimating() { 0 } else { beat.late };
         self.guard.replied(late, self.rtt.get());

@@ -34,7 +34,10 @@ impl Flow {
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
         let away = self.tail.away() && cx.config.has(Rule::Missed);
         let earned = away || self.budget.tokens(self.rtt.sharp()) >= 1;
-        let speculative = self.budget.speculative() || cx.hop.counts.lossy(cx.now);
+        // The client may be waiting for one more packet before it replies, which comes if this was
+        // not the sender's last.
+        let ended = self.tail.ended() || !cx.config.has(Rule::End);
+        let speculative = ended && (self.budget.speculative() || cx.hop.counts.lossy(cx.now));
         match step.copy(first, speculative, earned) {
             Some(Copy::Earned) if away => {
                 // Nothing else would tell when the hop is back, and it costs little.

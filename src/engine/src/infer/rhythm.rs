@@ -7,6 +7,7 @@
 //! once. Such a client is called *decimating* here.
 
 use crate::infer::aim::{Aim, Reply, aim};
+use crate::measure::habit::Habit;
 use crate::measure::margin::Margin;
 use crate::measure::rtt::LocalRtt;
 use crate::store::cache::{Cache, Id, Trail};
@@ -40,6 +41,9 @@ const STEADY: usize = 10;
 const REGULAR_PART: usize = 2;
 /// Counts before one is the usual one (chosen: two losses among them do not decide).
 const ENOUGH_COUNTS: usize = 4;
+/// So many counts by which the habit of another flow is recognised (chosen: one may be chance, and a
+/// change to long counts is noticed with one more than [`ENOUGH_COUNTS`] of them).
+const FIRST_COUNTS: core::ops::RangeInclusive<usize> = 2..=ENOUGH_COUNTS + 1;
 /// The usual count is the one that this share of the others, in tenths, is not above (chosen: a
 /// little above the middle, because losses make counts shorter).
 const USUAL_TENTHS: usize = 6;
@@ -236,6 +240,26 @@ impl Rhythm {
         (self.usual, self.steady, self.regular) = (0, false, false);
     }
 
+    /// What the client counts to, if its first counts are all the same.
+    pub fn first_counts(&self) -> Option<u64> {
+        let first = self.counts.last()?;
+        let few = FIRST_COUNTS.contains(&self.counts.len());
+        (few && self.counts.iter().all(|count| count == first)).then_some(first)
+    }
+
+    /// The count of a client that has counted steadily, and its timer.
+    pub fn steady_count(&self) -> Option<(u8, Option<u32>)> {
+        let count =
+            u8::try_from(self.usual_count()).ok().filter(|count| self.steady && *count > 0)?;
+        Some((count, self.timer.and_then(|timer| u32::try_from(timer).ok())))
+    }
+
+    /// Counts as another flow of the client has: it has been seen to be steady.
+    pub fn take_up(&mut self, habit: Habit) {
+        (0..STEADY).for_each(|_| self.count(u64::from(habit.count)));
+        self.timer = habit.timer.map(Nanos::from);
+    }
+
     /// Whether it is known to count to at least `decimating_from`.
     pub fn counts_high(&self) -> bool {
         self.usual_count() >= self.tunables.decimating_from()
@@ -245,8 +269,10 @@ impl Rhythm {
     /// the samples agree.
     fn timed(&mut self, waited: Nanos) {
         self.timers.push(waited);
-        let median = self.timers.quantile(1, 2).filter(|_| self.timers.len() >= ENOUGH_TIMERS);
-        self.timer = median.filter(|median| {
+        if self.timers.len() < ENOUGH_TIMERS {
+            return;
+        }
+        self.timer = self.timers.quantile(1, 2).filter(|median| {
             let close = self.timers.iter().filter(|t| (t - median).abs() < TIMER_SPREAD).count();
             2 * close > self.timers.len()
         });

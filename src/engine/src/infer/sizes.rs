@@ -89,6 +89,8 @@ pub(crate) struct Sizes {
     marked: u64,
     /// Acknowledgements before the last one that were as long.
     alike: u32,
+    /// Another flow's were all of one size, and so are this one's so far.
+    expected_alike: bool,
     /// Size before a gap made replies shorter.
     full: Option<i32>,
     /// Share of replies longer by what no gap is, in 1024ths.
@@ -162,6 +164,7 @@ impl Sizes {
             floor_off_until: Time::ZERO,
             marked: 0,
             alike: 0,
+            expected_alike: false,
             full: None,
             restless: 0,
             awaited: None,
@@ -180,7 +183,18 @@ impl Sizes {
 
     /// Whether replies have been of one size for so long that this client's always are.
     pub fn always_constant(&self, size: i32) -> bool {
-        size == self.last && self.alike >= ALWAYS_ALIKE
+        size == self.last && self.all_alike()
+    }
+
+    /// Whether they were, at last.
+    pub fn all_alike(&self) -> bool {
+        self.alike >= if self.expected_alike { ALIKE } else { ALWAYS_ALIKE }
+    }
+
+    /// Those of another flow of this client were all of one size, or not; the first one here that is
+    /// of another size shows that this flow's are not.
+    pub fn expect_alike(&mut self, alike: bool) {
+        self.expected_alike = alike;
     }
 
     /// Judges a reply.
@@ -235,6 +249,7 @@ impl Sizes {
         } else {
             let alike = facts.size == self.last;
             self.alike = if alike { self.alike.saturating_add(1) } else { 0 };
+            self.expected_alike &= alike;
             self.last = facts.size;
             self.since_gap = self.since_gap.saturating_add(1);
         }

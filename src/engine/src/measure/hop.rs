@@ -4,6 +4,7 @@
 
 use crate::measure::counts::Counts;
 use crate::measure::doubt::Doubt;
+use crate::measure::habit::Habits;
 use crate::measure::reports::Reports;
 use crate::store::least::Least;
 use crate::store::recent::Recent;
@@ -59,6 +60,8 @@ pub(crate) struct Hop {
     pub flows: u32,
     /// What attempts in vain have taught.
     pub doubt: Doubt,
+    /// How its flows have acknowledged.
+    pub habits: Habits,
     /// Whether its access point reports what became of packets.
     pub reports: Reports,
     /// What that counts.
@@ -81,6 +84,7 @@ impl Hop {
             tunables,
             flows: 0,
             doubt: Doubt::new(tunables),
+            habits: Habits::default(),
             reports: Reports::new(),
             counts: Counts::new(),
             samples: Recent::new(),

@@ -7,6 +7,7 @@ pub(crate) mod counts;
 pub(crate) mod cumulative;
 pub(crate) mod doubt;
 pub(crate) mod guard;
+pub(crate) mod habit;
 pub(crate) mod hop;
 pub(crate) mod margin;
 pub(crate) mod pace;

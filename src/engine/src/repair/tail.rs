@@ -21,6 +21,10 @@ const AWAY_SOONEST: Nanos = 25 * MS;
 /// ... and for no longer than this (chosen: a third of the time after which connections usually die).
 const AWAY_LONGEST: Nanos = 10 * SEC;
 
+/// A packet shorter than the longest ones by less than this is as long as they may be (chosen: fields
+/// of headers that grow).
+const NEARLY_FULL: u16 = 16;
+
 /// How sure it is that the newest packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -63,11 +67,23 @@ pub(crate) struct Tail {
     /// Even the delayed acknowledgement did not come.
     away: bool,
     acknowledged: u64,
+    /// Length of the longest packets of late.
+    full: u16,
+    /// The newest packet is shorter: the sender has no more to send for now.
+    ended: bool,
 }
 
 impl Tail {
     pub fn new() -> Tail {
-        Tail { deadline: None, last_sent: Time::ZERO, waited: false, away: false, acknowledged: 0 }
+        Tail {
+            deadline: None,
+            last_sent: Time::ZERO,
+            waited: false,
+            away: false,
+            acknowledged: 0,
+            full: 0,
+            ended: false,
+        }
     }
 
     pub fn deadline(&self) -> Option<Time> {
@@ -79,7 +95,9 @@ impl Tail {
         self.away
     }
 
-    pub fn sent(&mut self, now: Time, rtt: &LocalRtt) {
+    /// A packet of `len` bytes is sent on.
+    pub fn sent(&mut self, now: Time, len: usize, rtt: &LocalRtt) {
+        self.measure(u16::try_from(len).unwrap_or(u16::MAX));
         self.last_sent = now;
         self.waited = false;
         self.deadline = Some(now + rtt.get() + MARGINS * rtt.within(Margin::Overdue));
@@ -106,6 +124,21 @@ impl Tail {
         if now >= self.last_sent + rtt.get() - rtt.within(Margin::Overdue) {
             self.deadline = None;
         }
+    }
+
+    /// What a sender has been told not to send yet follows, and shows whether this one was lost:
+    /// it ends with as long a packet as fits. A probe for longer ones that did not fit is forgotten.
+    fn measure(&mut self, len: u16) {
+        if len > self.full / 2 {
+            self.full = self.full.saturating_sub(1);
+        }
+        self.full = self.full.max(len);
+        self.ended = len.saturating_add(NEARLY_FULL) < self.full;
+    }
+
+    /// Whether the newest packet is the last one that the sender had.
+    pub fn ended(&self) -> bool {
+        self.ended
     }
 
     /// If the deadline has passed, what that means. `sent` packets were sent;
@@ -141,6 +174,8 @@ mod tests {
     use crate::tunables::Tunables;
     use alloc::vec::Vec;
 
+    const FULL: usize = 1228;
+
     fn rtt() -> LocalRtt {
         let mut rtt = LocalRtt::new(Tunables::DEFAULT);
         rtt.sent(Time::ZERO, None, None);
@@ -151,12 +186,12 @@ mod tests {
     #[test]
     fn two_unacknowledged_packets_are_overdue_one_waits_for_the_delayed_ack() {
         let (mut tail, rtt) = (Tail::new(), rtt());
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         let first = tail.deadline().unwrap();
         assert!(first > Time::ZERO + rtt.get() && first < Time::ZERO + 5 * MS);
         assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Overdue));
 
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         tail.replied(Time::ZERO + MS / 2, 9, false, &rtt);
         assert_eq!(tail.timeout(first, 10, 2, &rtt), Some(Step::Open));
         let second = tail.deadline().unwrap();
@@ -180,7 +215,7 @@ mod tests {
         let (mut tail, rtt) = (Tail::new(), rtt());
         tail.ask_again(Time::ZERO, MS);
         assert_eq!(tail.deadline(), None, "nothing was sent");
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         let mut asked = Vec::new();
         while let Some(now) = tail.deadline() {
             if tail.timeout(now, 10, 2, &rtt) == Some(Step::Sure) {
@@ -192,7 +227,7 @@ mod tests {
         assert!((10..18).contains(&asked.iter().filter(|at| **at < 1000).count()), "{asked:?}");
         assert!(asked.len() < 30 && asked.last().is_some_and(|at| *at > 9000));
 
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         while !tail.away() {
             let now = tail.deadline().unwrap();
             tail.timeout(now, 10, 2, &rtt);
@@ -203,9 +238,22 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_that_ends_with_a_full_packet_goes_on() {
+        let (mut tail, rtt) = (Tail::new(), rtt());
+        let mut ended = |len| {
+            tail.sent(Time::ZERO, len, &rtt);
+            tail.ended()
+        };
+        assert!(!ended(FULL) && !ended(FULL - 3) && ended(700) && !ended(FULL));
+        assert!(ended(200) && ended(200), "what a call sends has an end each time");
+        assert!(!ended(1480) && ended(FULL), "a probe for a longer one");
+        assert!((0..300).any(|_| !ended(FULL)), "that nobody has answered");
+    }
+
+    #[test]
     fn a_reply_in_time_ends_it() {
         let (mut tail, rtt) = (Tail::new(), rtt());
-        tail.sent(Time::ZERO, &rtt);
+        tail.sent(Time::ZERO, FULL, &rtt);
         tail.replied(Time::ZERO + 2 * MS, 10, true, &rtt);
         assert!(tail.deadline().is_some(), "it may be about another packet");
         tail.replied(Time::ZERO + 2 * MS, 10, false, &rtt);

@@ -7,8 +7,7 @@ mod programs;
 use programs::goodput::Goodput;
 use programs::rtc;
 
-const GOODPUT: Goodput =
-    Goodput { program: env!("CARGO_BIN_EXE_goodput-quiche"), stack: "quiche" };
+const GOODPUT: Goodput = Goodput { program: env!("CARGO_BIN_EXE_goodput-quiche"), stack: "quiche" };
 const RTC: &str = env!("CARGO_BIN_EXE_rtc-quiche");
 
 #[test]

@@ -9,8 +9,7 @@ use std::process::Command;
 use programs::goodput::Goodput;
 use programs::{Server, client};
 
-const GOODPUT: Goodput =
-    Goodput { program: env!("CARGO_BIN_EXE_goodput-s2n"), stack: "s2n" };
+const GOODPUT: Goodput = Goodput { program: env!("CARGO_BIN_EXE_goodput-s2n"), stack: "s2n" };
 
 #[test]
 fn goodput_downloads_with_every_controller_and_both_families() {

@@ -17,28 +17,34 @@ enum Sign {
     None,
 }
 
-/// Each habit without losses and with 1 % in both directions.
+/// Each habit without losses and with 1 % in both directions, and the second download of a client.
 pub fn cases() -> Vec<Case> {
-    let kinds = [
-        ("ngtcp2", ClientKind::Ngtcp2, Sign::Few),
-        ("s2n-quic", ClientKind::S2n, Sign::Most),
-        ("msquic", ClientKind::Msquic, Sign::Most),
-        ("busy Firefox", ClientKind::Irregular, Sign::Most),
-        ("every 4th, padded", ClientKind::Every4, Sign::Most),
-        ("patient, sizes vary", ClientKind::Patient, Sign::Few),
-        ("asked for every 16th", ClientKind::AckFrequency, Sign::Few),
-        ("asked for every 16th or the third", ClientKind::AckFrequencyThird, Sign::Most),
-        ("times of packets", ClientKind::Timestamps, Sign::None),
-        ("sizes vary", ClientKind::Varying, Sign::Few),
-    ];
-    let cases = kinds.into_iter().flat_map(|(title, client, sign)| {
-        [0.0, 1.0].map(|loss| {
+    let mut cases = Vec::new();
+    for (title, client, sign) in KINDS {
+        for loss in [0.0, 1.0] {
             let name = format!("habit {title}, {loss} %");
-            case(name, scenario(client, loss), &bars(loss, sign))
-        })
-    });
-    cases.collect()
+            cases.push(case(name, scenario(client, loss), &bars(loss, sign)));
+        }
+    }
+    for (title, client, sign) in KINDS {
+        let name = format!("known habit {title}, 1 MB 1 %");
+        cases.push(case(name, second(client), &known(sign)));
+    }
+    cases
 }
+
+const KINDS: [(&str, ClientKind, Sign); 10] = [
+    ("ngtcp2", ClientKind::Ngtcp2, Sign::Few),
+    ("s2n-quic", ClientKind::S2n, Sign::Most),
+    ("msquic", ClientKind::Msquic, Sign::Most),
+    ("busy Firefox", ClientKind::Irregular, Sign::Most),
+    ("every 4th, padded", ClientKind::Every4, Sign::Most),
+    ("patient, sizes vary", ClientKind::Patient, Sign::Few),
+    ("asked for every 16th", ClientKind::AckFrequency, Sign::Few),
+    ("asked for every 16th or the third", ClientKind::AckFrequencyThird, Sign::Most),
+    ("times of packets", ClientKind::Timestamps, Sign::None),
+    ("sizes vary", ClientKind::Varying, Sign::Few),
+];
 
 fn scenario(client: ClientKind, loss: f64) -> Scenario {
     Scenario {
@@ -55,5 +61,22 @@ fn bars(loss: f64, sign: Sign) -> Vec<Bar> {
         Sign::Most => vec![Bar::OfLossless(0.85), Bar::Unneeded(5.0)],
         Sign::Few => vec![Bar::MeanTimesOff(1.3), Bar::Unneeded(5.0)],
         Sign::None => vec![Bar::TimesOff(0.98), Bar::Unneeded(5.0)],
+    }
+}
+
+/// Two downloads of a client, one after the other, of which the second counts: the first has to be
+/// learned from, and is long enough to be.
+fn second(client: ClientKind) -> Scenario {
+    let first = Flow { client, bytes: 1_000_000, counted: false, ..Flow::default() };
+    let second = Flow { start_ms: 15_000.0, counted: true, ..first.clone() };
+    Scenario { flows: vec![first, second], ..scenario(client, 1.0) }
+}
+
+/// Half of such downloads lose nothing in slow start, and are as fast without help.
+fn known(sign: Sign) -> Vec<Bar> {
+    match sign {
+        Sign::Most => vec![Bar::MeanTimesOff(1.2)],
+        Sign::Few => vec![Bar::MeanTimesOff(1.1)],
+        Sign::None => vec![Bar::TimesOff(0.98)],
     }
 }

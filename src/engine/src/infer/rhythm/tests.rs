@@ -165,3 +165,38 @@ fn counts_that_are_not_mostly_the_same_are_no_rhythm() {
     // The first two long counts are taken for a rhythm, until there are more.
     assert!(rhythm.counts_high() && early(&beats[12..]).is_empty());
 }
+
+const TENTH: Habit = Habit { count: 10, alike: true, timer: None };
+
+#[test]
+fn a_habit_is_recognised_by_the_first_counts() {
+    // The first reply of a client shows no count.
+    assert_eq!(beats((1..=2).map(|n| n * 4)).0.first_counts(), None);
+    assert_eq!(beats((1..=3).map(|n| n * 4)).0.first_counts(), Some(4));
+    assert_eq!(beats([4, 8, 13, 17]).0.first_counts(), None);
+    assert_eq!(beats((1..=20).map(|n| n * 4)).0.first_counts(), None, "it is known by now");
+}
+
+#[test]
+fn what_was_taken_up_speaks_at_once() {
+    let (mut rhythm, _) = beats((1..=3).map(|n| n * 10));
+    assert_eq!(rhythm.steady_count(), None);
+    rhythm.take_up(TENTH);
+    assert_eq!(rhythm.steady_count(), Some((10, None)));
+    assert!(rhythm.counts_high());
+}
+
+#[test]
+fn what_was_taken_up_wrongly_is_unlearned_as_soon_as_what_was_learned() {
+    let unlearned = |mut rhythm: Rhythm| {
+        let wrong = (1..).find(|_| {
+            rhythm.learn(7, 10);
+            rhythm.steady_count().is_none()
+        });
+        wrong.unwrap()
+    };
+    let (mut taken, _) = beats((1..=3).map(|n| n * 10));
+    taken.take_up(TENTH);
+    let (learned, _) = beats((1..=40).map(|n| n * 10));
+    assert!(unlearned(taken) <= unlearned(learned));
+}

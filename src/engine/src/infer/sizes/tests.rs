@@ -238,3 +238,16 @@ fn where_sizes_vary_a_second_reply_has_to_show_a_gap() {
     let Reading::NewGap(sign) = s.read(&repeats(4, 38)) else { panic!() };
     assert_eq!((sign.kind, sign.shown), (SignKind::Repeated, Time::ZERO + 3 * MS));
 }
+
+#[test]
+fn what_was_alike_in_the_flow_before_is_alike_at_once_and_until_one_reply_is_not() {
+    let mut s = with_base(43);
+    s.expect_alike(true);
+    assert!(!s.always_constant(43), "three are few");
+    s.read(&facts(43, 0));
+    s.read(&facts(43, 0));
+    assert!(s.always_constant(43));
+    s.read(&facts(44, 0));
+    (0..8).for_each(|_| drop(s.read(&facts(43, 0))));
+    assert!(!s.always_constant(43), "now it has to show it as any other");
+}
