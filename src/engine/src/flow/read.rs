@@ -81,6 +81,7 @@ impl Flow {
     ) -> Verdict {
         let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
         let previous = self.last_reply.replace(cx.now);
+        self.look_for_clump(cx.now, previous);
         let (reading, beat) = self.read(cx, size, previous);
         let last = self.acknowledged;
         if reading != Reading::Noise {

@@ -58,7 +58,7 @@ impl Flow {
             self.resend(cx, *id);
         }
         if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {
-            self.begin_missed(cx, front);
+            self.begin_missed(cx, front, previous);
         }
         let gap = Gap {
             opened: now,
@@ -274,7 +274,7 @@ impl Flow {
         }
         self.sizes.closed(now, by_floor);
         self.gaps.clear();
-        (0..self.missed.end()).for_each(|_| self.budget.repaired());
+        self.missed.end();
     }
 
     /// Whether a copy has closed the open gaps, of which the oldest is the first.

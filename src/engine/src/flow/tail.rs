@@ -32,7 +32,7 @@ impl Flow {
             return;
         }
         let first = cx.cache.record(id).is_some_and(|r| r.copies == 0);
-        let away = self.tail.away() && cx.config.has(Rule::Missed);
+        let away = self.tail.gone(silence) && cx.config.has(Rule::Missed);
         let earned = away || self.budget.tokens(self.rtt.sharp()) >= 1;
         // The client may be waiting for one more packet before it replies, which comes if this was
         // not the sender's last.

@@ -24,6 +24,10 @@ const HEAD: u64 = 6;
 /// Packets at the end that go first (chosen: the reply may have been to the one before).
 const LAST: usize = 2;
 
+/// Replies close to another that make a clump (chosen: the last two copies are answered that close
+/// to each other).
+const CLUMP: u32 = 2;
+
 /// Packets that go now.
 pub(crate) type Batch = ArrayVec<Id, MOST_AT_ONCE>;
 
@@ -33,15 +37,15 @@ pub(crate) struct Missed {
     next: Option<Id>,
     /// Number of the last one.
     last: u64,
-    /// Copies that went.
-    copies: u64,
     /// One of them was answered.
     answered: bool,
+    /// Replies before that which came right after another one.
+    close: u32,
 }
 
 impl Missed {
     pub fn new() -> Missed {
-        Missed { next: None, last: 0, copies: 0, answered: false }
+        Missed { next: None, last: 0, answered: false, close: 0 }
     }
 
     /// The hop answers again, with a reply to packet `trigger`: what was missed begins with
@@ -52,13 +56,22 @@ impl Missed {
         let batch: Batch = back.take(LAST).filter(|id| *id > front).filter(fresh).collect();
         let last = cache.record(trigger).map_or(0, |r| r.number);
         let next = (!batch.is_empty()).then_some(front);
-        *self = Missed { next, last, copies: batch.len() as u64, answered: false };
+        *self = Missed { next, last, answered: false, close: 0 };
         batch
     }
 
     /// Whether anything is still to go.
     pub fn active(&self) -> bool {
         self.next.is_some()
+    }
+
+    /// A reply has come right after another one. Before a copy is answered a clump of them shows
+    /// that the hop kept packets back and lost hardly any.
+    pub fn close_reply(&mut self) {
+        self.close = self.close.saturating_add(1);
+        if self.close >= CLUMP && !self.answered {
+            self.end();
+        }
     }
 
     /// Whether it is known that more than the first was missed.
@@ -83,15 +96,12 @@ impl Missed {
             }
             self.next = cache.after(id);
         }
-        self.copies += batch.len() as u64;
         batch
     }
 
-    /// All gaps are closed, or given up: how many copies went, if more than the first was missed.
-    pub fn end(&mut self) -> u64 {
-        let copies = if self.answered { self.copies } else { 0 };
+    /// All gaps are closed, or abandoned.
+    pub fn end(&mut self) {
         *self = Missed::new();
-        copies
     }
 }
 
@@ -145,18 +155,5 @@ mod tests {
         let mut missed = Missed::new();
         assert!(missed.begin(front, trigger, &cache).is_empty());
         assert!(!missed.active());
-    }
-
-    #[test]
-    fn copies_count_only_if_they_were_needed() {
-        let (cache, mut trail, _) = setting();
-        let [front, trigger] = [11, 31].map(|n| trail.nearest(&cache, at(n)).unwrap().0);
-        let mut missed = Missed::new();
-        missed.begin(front, trigger, &cache);
-        assert_eq!(missed.end(), 0);
-        missed.begin(front, trigger, &cache);
-        missed.answered(2, &cache);
-        assert_eq!(missed.end(), 2 + 10);
-        assert!(!missed.active() && !missed.goes_on());
     }
 }

@@ -16,8 +16,11 @@ const MARGINS: Nanos = 2;
 /// of the silence (chosen: when the hop is back, that shows a quarter later than it could at most,
 /// and a second takes fifteen copies) ...
 const SILENCE_PART: Nanos = 4;
-/// ... but no sooner than this (chosen: the time for which an acknowledgement may be delayed) ...
-const AWAY_SOONEST: Nanos = 25 * MS;
+/// ... but no sooner than this (chosen: a busy radio keeps packets back for longer than the time for
+/// which an acknowledgement may be delayed, and a sender goes on for longer by itself) ...
+const AWAY_SOONEST: Nanos = 50 * MS;
+/// ... and doubled as often as it was in vain, up to this often (chosen: nearly a second) ...
+const MOST_VAIN: u32 = 5;
 /// ... and for no longer than this (chosen: a third of the time after which connections usually die).
 const AWAY_LONGEST: Nanos = 10 * SEC;
 
@@ -66,6 +69,8 @@ pub(crate) struct Tail {
     waited: bool,
     /// Even the delayed acknowledgement did not come.
     away: bool,
+    /// Silences in a row after which the client had missed nothing, as far as that is known.
+    vain: u32,
     acknowledged: u64,
     /// Length of the longest packets of late.
     full: u16,
@@ -80,6 +85,7 @@ impl Tail {
             last_sent: Time::ZERO,
             waited: false,
             away: false,
+            vain: 0,
             acknowledged: 0,
             full: 0,
             ended: false,
@@ -88,6 +94,11 @@ impl Tail {
 
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
+    }
+
+    /// Whether a client has been silent for so long that its hop is away rather than busy.
+    pub fn gone(&self, silence: Nanos) -> bool {
+        self.away && silence >= AWAY_SOONEST
     }
 
     /// Whether the hop seems to be away.
@@ -107,8 +118,14 @@ impl Tail {
     /// again later whether the hop is still away.
     pub fn ask_again(&mut self, now: Time, silence: Nanos) {
         if self.away && silence < AWAY_LONGEST {
-            self.deadline = Some(now + (silence / SILENCE_PART).max(AWAY_SOONEST));
+            let soonest = AWAY_SOONEST << self.vain;
+            self.deadline = Some(now + (silence / SILENCE_PART).max(soonest));
         }
+    }
+
+    /// What the hop missed while it was away is being sent again: it was worth asking.
+    pub fn missed(&mut self) {
+        self.vain = 0;
     }
 
     /// A reply triggered by packet number `trigger`; `copy_due` if a copy of an earlier packet may
@@ -116,6 +133,7 @@ impl Tail {
     pub fn replied(&mut self, now: Time, trigger: u64, copy_due: bool, rtt: &LocalRtt) {
         if core::mem::take(&mut self.away) {
             self.deadline = None;
+            self.vain = (self.vain + 1).min(MOST_VAIN);
         }
         if copy_due {
             return;
