@@ -12,6 +12,8 @@ const BAR = 6;
 const HEIGHT = 18;
 /* The highest bar is at least one packet in a thousand, so that few losses look like few. */
 const LEAST = 1;
+/* Characters of a MAC address, which stays in one line; IPv6 addresses are longer. */
+const MAC = 17;
 
 function lost(client) {
 	const figure = format.count(client.lost_minute);
@@ -82,7 +84,8 @@ function who(client) {
 	/* Whose name nobody knows may be known by the network card. */
 	const other = client.name ? known[0] || client.mac : known.length ? client.mac : null;
 
-	return E('span', { 'title': known.concat(client.mac || []).join(' ') }, [ client.name || known[0] || client.mac, ' ', other ? small(other) : '' ]);
+	return E('span', { 'title': known.concat(client.mac || []).join(' ') }, [ client.name || known[0] || client.mac, ' ',
+		other ? (other.length > MAC ? small(other) : whole(small(other))) : '' ]);
 }
 
 function share(client) {
