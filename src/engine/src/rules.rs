@@ -74,6 +74,16 @@ pub enum Rule {
     InVain,
     /// Where packets follow each other closely a reply names a window ([`crate::repair::gaps`]).
     Window,
+    /// ... and where the host is later than packets are apart ([`crate::flow::window`]).
+    Late,
+    /// Where a reply names a window because the host is or may be late, packets earn what that costs
+    /// ([`crate::repair::budget`]).
+    Earn,
+    /// The second attempt of a window is for what was lost when the gap closed as well
+    /// ([`crate::flow::window`]).
+    Hidden,
+    /// Where replies keep time, how long probes wait says nothing ([`crate::measure::rtt`]).
+    Punctual,
     /// A copy that is answered at once has repaired what sizes do not show
     /// ([`crate::flow::read`]).
     Answer,
@@ -102,7 +112,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 40] = [
+    pub const ALL: [(Rule, &'static str); 44] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -133,6 +143,10 @@ impl Rule {
         (Rule::Prune, "prune"),
         (Rule::InVain, "in-vain"),
         (Rule::Window, "window"),
+        (Rule::Late, "late"),
+        (Rule::Earn, "earn"),
+        (Rule::Hidden, "hidden"),
+        (Rule::Punctual, "punctual"),
         (Rule::Answer, "answer"),
         (Rule::Regular, "regular"),
         (Rule::Count, "count"),

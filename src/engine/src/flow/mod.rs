@@ -361,7 +361,7 @@ impl Flow {
         }
         self.rtt.sent(now, self.last_data, self.last_heard);
         self.note(now, false, packet);
-        self.budget.forwarded();
+        self.budget.forwarded(cx.config.has(Rule::Earn) && self.may_be_late(cx));
         self.count_time(cx, pause, long);
         self.guard.forwarded(now);
         cx.ceiling.forwarded(now, packet.len());

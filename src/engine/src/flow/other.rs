@@ -124,7 +124,7 @@ impl Flow {
         let now = cx.now;
         let pause = self.last_data.map(|last| now.since(last));
         self.note(now, false, packet);
-        self.budget.forwarded();
+        self.budget.forwarded(false);
         cx.ceiling.forwarded(now, packet.len());
         cx.hop.forwarded();
         match self.trail.push(cx.cache, now, self.packets, packet) {

@@ -86,8 +86,8 @@ impl Flow {
         let last = self.acknowledged;
         if reading != Reading::Noise {
             self.acknowledged = Some(cx.now);
-            let rtt = self.rtt.get();
-            self.gaps.replied(cx.now, rtt - self.rtt.within(Margin::Same), rtt);
+            let (soonest, latest) = self.hears_of_copies(cx);
+            self.gaps.replied(cx.now, soonest, latest);
         }
         let ends = self.ends_episode(cx, reading, beat, previous, last);
         if beat.certain && reading != Reading::Noise {
@@ -259,6 +259,9 @@ impl Flow {
         let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);
         if !waited {
             self.rtt.track(-offset);
+            if cx.config.has(Rule::Punctual) {
+                self.rtt.compare(self.pace.spacing());
+            }
         }
         Some(offset)
     }

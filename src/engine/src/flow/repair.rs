@@ -414,8 +414,8 @@ impl Flow {
         if self.storm_begins(cx) || !gap.attempts_left() || !cx.config.has(Rule::Retry) {
             return ArrayVec::new();
         }
-        let opened = gap.opened;
-        if let Some(rest) = self.rest_of_window(cx, opened, allowed) {
+        let times = (gap.opened, gap.heard, gap.told);
+        if let Some(rest) = self.rest_of_window(cx, times, allowed) {
             return rest;
         }
         let gap = &self.gaps.open()[place];

@@ -8,7 +8,7 @@ use super::Flow;
 use crate::flow::context::Context;
 use crate::measure::margin::Margin;
 use crate::measure::pace::ticks;
-use crate::measure::rtt::Replies;
+use crate::measure::rtt::{MOST_LATENESS, Replies};
 use crate::repair::gaps::{self, MAX_WINDOW, Names};
 use crate::repair::plan::WINDOW_WIDTH;
 use crate::rules::Rule;
@@ -36,12 +36,41 @@ impl Flow {
     /// When packets are replied to, where they follow each other so closely that a reply names a window
     /// of them and none.
     fn replies(&self, cx: &Context<'_>) -> Option<Replies> {
-        let close = cx.config.has(Rule::Window)
-            && self.pace.spacing() < cx.config.tunables().window_spacing()
+        let close = self.pace.spacing() < cx.config.tunables().window_spacing()
+            || cx.config.has(Rule::Late) && self.is_late(cx);
+        self.rtt.replies().filter(|_| close && self.may_name_windows(cx))
+    }
+
+    /// Whether the client replies in a way in which what it shows tells of a time.
+    fn may_name_windows(&self, cx: &Context<'_>) -> bool {
+        cx.config.has(Rule::Window)
             && !self.rhythm.decimating()
             && !self.rhythm.counts_high()
-            && self.uplink.is_none();
-        self.rtt.replies().filter(|_| close)
+            && self.uplink.is_none()
+    }
+
+    /// Whether the host is later than packets are apart.
+    fn is_late(&self, cx: &Context<'_>) -> bool {
+        self.rtt.replies().is_some_and(|replies| self.later(cx, replies.lateness))
+    }
+
+    /// Whether it may be, as far as is known.
+    pub(super) fn may_be_late(&self, cx: &Context<'_>) -> bool {
+        self.later(cx, self.rtt.replies().map_or(MOST_LATENESS, |replies| replies.lateness))
+    }
+
+    fn later(&self, cx: &Context<'_>, lateness: Nanos) -> bool {
+        let apart = cx.config.tunables().late_percent() * self.pace.spacing() / 100;
+        lateness > apart && self.may_name_windows(cx)
+    }
+
+    /// After what time a reply may tell of a copy, and after what time any does.
+    pub(super) fn hears_of_copies(&self, cx: &Context<'_>) -> (Nanos, Nanos) {
+        let hidden = cx.config.has(Rule::Hidden) && self.is_late(cx);
+        if let Some(Replies { soonest, lateness, .. }) = self.replies(cx).filter(|_| hidden) {
+            return (soonest, soonest + lateness);
+        }
+        (self.rtt.get() - self.rtt.within(Margin::Same), self.rtt.get())
     }
 
     /// Names what may be lost by a reply that has come now and revealed a gap; `last` is when the
@@ -65,19 +94,36 @@ impl Flow {
         Some(names.len())
     }
 
-    /// What to send for a gap that opened then after its first attempt was in vain: what is around and was
-    /// not sent again yet, no more than `most`.
+    /// What to send for a gap after its first attempt was in vain, no more than `most`: of a late host what
+    /// was lost while the gap closed, which the reply that would have shown it closed hides, and what is
+    /// around and was not sent again yet. Of the gap it is asked when it opened and after what time an
+    /// acknowledgement told surely nothing and surely something of the attempt.
     pub(super) fn rest_of_window(
         &mut self,
         cx: &Context<'_>,
-        opened: Time,
+        (opened, heard, told): (Time, u32, u32),
         most: usize,
     ) -> Option<ArrayVec<Id, MAX_WINDOW>> {
         let Replies { soonest, usual, lateness } = self.replies(cx)?;
+        let mut rest: ArrayVec<Id, MAX_WINDOW> = ArrayVec::new();
+        if cx.config.has(Rule::Hidden) && self.is_late(cx) {
+            let told = if told > 0 { opened + Nanos::from(told) } else { cx.now };
+            let from = opened + Nanos::from(heard) - soonest - 2 * MARGIN;
+            let window = (from, told - soonest + MARGIN);
+            let found = gaps::between(window, told - usual, &mut self.trail, cx.cache);
+            rest.extend(found.iter().take(cx.config.tunables().hidden_width()).copied());
+        }
         let due = opened - soonest;
         let window = (due - 2 * lateness - 3 * MARGIN, due + lateness + 3 * MARGIN);
-        let found = gaps::between(window, opened - usual, &mut self.trail, cx.cache);
-        Some(found.iter().take(most.min(WINDOW_WIDTH)).copied().collect())
+        let around = gaps::between(window, opened - usual, &mut self.trail, cx.cache);
+        let hidden = rest.len();
+        for id in around {
+            if !rest[..hidden].contains(&id) {
+                rest.push(id);
+            }
+        }
+        rest.truncate(most.min(WINDOW_WIDTH));
+        Some(rest)
     }
 
     /// How far now is from when the reply to the nearest copy was due.

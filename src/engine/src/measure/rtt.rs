@@ -72,13 +72,17 @@ const NEW_DEVIATION_PART: Nanos = 10;
 /// half of [`NEW_DEVIATION_PART`], as nothing was seen to vary yet).
 const FIRST_DEVIATION_PART: Nanos = 20;
 
+/// Replies by chance are a quarter of the distance of packets from the nearest one's on average; those
+/// that keep within one part in this many of it do not come by chance (chosen: with a host that is half
+/// a millisecond late, and packets a millisecond apart, it is an eighth).
+const PUNCTUAL_PART: Nanos = 6;
 /// Times from copies to their replies that are remembered, and before they tell how late a host is
 /// (chosen: those of a second at 100 Mbit/s, and the fewest of which one may be wrong).
 const ANSWERS: usize = 16;
 const ENOUGH_ANSWERS: usize = 3;
 /// No host is taken to be later than this (chosen: twice what those of the simulator are, which
 /// behave as real ones; what is later than that has other causes).
-const MOST_LATENESS: Nanos = MS;
+pub(crate) const MOST_LATENESS: Nanos = MS;
 
 /// When packets are replied to, counted from when they were sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +113,8 @@ pub(crate) struct LocalRtt {
     repairs: Recent<Nanos, 5>,
     last_repair: Time,
     probed: bool,
+    /// Replies come nearer to when one to a packet is due than chance would have it.
+    punctual: bool,
     /// The smallest of the probes; 0 before the first.
     smallest: Nanos,
     answers: Recent<Nanos, ANSWERS>,
@@ -130,6 +136,7 @@ impl LocalRtt {
             repairs: Recent::new(),
             last_repair: Time::ZERO,
             probed: false,
+            punctual: false,
             smallest: 0,
             answers: Recent::new(),
             quartiles: None,
@@ -145,9 +152,16 @@ impl LocalRtt {
         self.rtt > 0
     }
 
-    /// Mean deviation of replies from the estimate.
+    /// Mean deviation of replies from the estimate. On a hop that is hardly faster than the way before
+    /// it, probes wait for what is under way, and packets do not; so where replies are punctual, that of
+    /// probes says nothing.
     pub fn deviation(&self) -> Nanos {
-        self.deviation.max(self.spread)
+        if self.punctual { self.deviation } else { self.deviation.max(self.spread) }
+    }
+
+    /// Takes note whether replies are punctual, as packets follow each other this closely.
+    pub fn compare(&mut self, spacing: Nanos) {
+        self.punctual = self.deviation * PUNCTUAL_PART < spacing;
     }
 
     /// Whether replies keep so close to the estimate that they name their
@@ -367,6 +381,21 @@ mod tests {
         };
         assert!(!ping(100 * US) && !ping(1500 * US) && ping(2 * MS));
         assert!(!after_handshake(900).blurred());
+    }
+
+    #[test]
+    fn probes_that_wait_do_not_blur_replies_that_keep_time() {
+        let mut rtt = after_handshake(3_600);
+        rtt.bound(Ping { smallest: 2 * MS, median: 2600 * US, spread: 1500 * US });
+        assert!(rtt.blurred() && !rtt.sharp());
+        let after = |rtt: &LocalRtt, spacing| {
+            let mut rtt = rtt.clone();
+            rtt.compare(spacing);
+            (rtt.blurred(), rtt.sharp())
+        };
+        (0..200).for_each(|_| rtt.track(100 * US));
+        assert_eq!(after(&rtt, MS), (false, true));
+        assert!(after(&rtt, 400 * US).0, "a quarter of the distance is chance");
     }
 
     #[test]

@@ -46,9 +46,15 @@ impl Budget {
         Budget { tunables, tokens, repairs, extra: 0, packets: 0 }
     }
 
-    pub fn forwarded(&mut self) {
+    /// A packet was sent on; `late` if the host may be so late that a reply names a window of packets.
+    pub fn forwarded(&mut self, late: bool) {
         self.packets += 1;
-        self.tokens = (self.tokens + self.tunables.budget_per_packet()).min(self.cap());
+        let earned = if late && self.proven() {
+            self.tunables.budget_per_late_packet()
+        } else {
+            self.tunables.budget_per_packet()
+        };
+        self.tokens = (self.tokens + earned).min(self.cap());
     }
 
     /// A copy was sent, for whatever reason.
@@ -153,7 +159,7 @@ mod tests {
         assert_eq!((b.tokens(true), b.tokens(false)), (0, 8), "unless all was in vain");
         assert_eq!(b.first_attempt(true), 3, "the usual width on a lossy hop");
         for _ in 0..601 {
-            b.forwarded();
+            b.forwarded(false);
         }
         assert_eq!((b.tokens(false), b.proven()), (0, false));
     }
@@ -173,7 +179,7 @@ mod tests {
             let mut b = Budget::new(hop, Tunables::DEFAULT);
             (0..500)
                 .filter(|_| {
-                    b.forwarded();
+                    b.forwarded(false);
                     let copy = b.speculative();
                     if copy {
                         b.copied();
@@ -186,11 +192,23 @@ mod tests {
     }
 
     #[test]
+    fn packets_earn_what_a_late_host_costs_where_the_hop_is_proven() {
+        let spent = |hop, late| {
+            let mut b = Budget::new(hop, Tunables::DEFAULT);
+            (0..96).for_each(|_| b.spend());
+            (0..250).for_each(|_| b.forwarded(late));
+            b.tokens
+        };
+        assert_eq!(spent(HopState::Lossy, true) - spent(HopState::Lossy, false), 250 * 58);
+        assert_eq!(spent(HopState::New, true), spent(HopState::New, false), "nothing is proven");
+    }
+
+    #[test]
     fn the_share_is_a_hard_limit() {
         let mut b = Budget::new(HopState::VeryLossy, Tunables::DEFAULT);
         let mut copies = 0;
         for _ in 0..1000 {
-            b.forwarded();
+            b.forwarded(false);
             b.earn();
             while b.within_share(10) {
                 b.copied();
