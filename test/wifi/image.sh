@@ -38,7 +38,7 @@ modules=(
   sch_netem sch_fq_codel
   nf_tables nft_ct nft_queue nfnetlink_queue nft_limit nft_log
   nft_reject_inet nft_fib_inet nft_meta_bridge nft_flow_offload nf_flow_table_inet
-  nft_masq nft_chain_nat
+  nft_masq nft_chain_nat nft_quota
   ccm ctr cmac gcm aes_generic ghash_generic
 )
 # Of this tree. Which programs make traffic is for run.py to say; all are small once stripped.

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use linkem::Direction;
 use linkem::lab::{Host, Lab, Running};
-use linkem::loss::{Loss, Model, Random};
+use linkem::loss::{Loss, Model};
 use linkem::truth::HEADER;
 use serde_json::Value;
 
@@ -109,8 +109,8 @@ fn passes_both_ways_and_loses_what_the_seed_says() {
     let mut predicted = Vec::new();
     for (direction, from, to) in directions {
         let model = Model::Bernoulli(LOSS_PERCENT / 100.0);
-        let mut loss = Loss::new(model, Random::new(SEED, direction));
-        let lost: Vec<bool> = (0..2 * COUNT).map(|_| loss.next_is_lost()).collect();
+        let mut loss = Loss::new(model, SEED, direction, 0);
+        let lost: Vec<bool> = (0..2 * COUNT).map(|_| loss.next_is_lost(0)).collect();
         let expected =
             [&lost[..COUNT], &lost[COUNT..]].map(|lost| lost.iter().filter(|lost| !**lost).count());
         for (received, expected) in send(&lab, from, to, expected).iter().zip(expected) {

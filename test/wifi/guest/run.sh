@@ -173,6 +173,14 @@ gate_is() {
 	pemi clients --json | grep -q "\"gate\":\"$1\""
 }
 
+# Nobody but a client that loses nothing is there for so long that the rules leave its packets alone.
+until_the_rules_rest() {
+	until_the_gate_is_closed
+	# What connection tracking remembers, to the next whole minute.
+	sleep 250
+	pemi status --json | grep -q '"resting":true' || fail 'the rules do not rest'
+}
+
 # Downloads until the client is known to lose nothing. What follows is logged from its beginning.
 until_the_gate_is_closed() {
 	medium "begin clean $SEED $logs/warm.csv" "$logs/warm.csv.begun"

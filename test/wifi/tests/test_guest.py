@@ -94,12 +94,13 @@ _REPORTED = [
 def _gated(
     size: int,
     *setup: object,
+    known: str = "until_the_gate_is_closed",
     then: str = "true",
     after: tuple[str, ...] = (),
     pemi_options: str = "",
 ) -> Setup:
     """A download past a firewall that offloads flows, once nothing is known to be lost."""
-    before = ("offload", "until_the_gate_is_closed", then)
+    before = ("offload", known, then)
     made = _setup("clean", _download(size), *setup, pemi_options=pemi_options)
     return dataclasses.replace(made, before=before, after=(*after, "counters after"))
 
@@ -117,6 +118,15 @@ _GATED = [
         then="at 0.5 kill -9 $PEMI",
         # Longer than the rules remember whom nobody speaks of.
         after=("sleep 61", "nft list set inet pemi clean4 >$logs/set.txt", "start_pemi"),
+    ),
+    _gated(
+        3_000_000,
+        "pemi",
+        4,
+        _ONE_PERCENT,
+        known="until_the_rules_rest",
+        then="at 1 turns_bad",
+        pemi_options="--repair radio",
     ),
 ]
 
@@ -268,6 +278,15 @@ def test_a_running_flow_is_helped_once_it_loses(boots):
     assert run["router"]["status"]["losses"]["repaired"] > 0
     (client,) = run["clients"]
     assert client["gate"] == "open"
+
+
+def test_rules_that_rest_are_back_when_a_running_flow_loses(boots):
+    run = boots[7][4]
+    # While they rest there is no chain that counts what comes to the queue.
+    assert [len(run["counters"][when]) for when in ("before", "turned", "after")] == [2, 1, 2]
+    assert run["counters"]["after"][1] > 500
+    assert run["router"]["status"]["losses"]["repaired"] > 0
+    assert not run["router"]["status"]["resting"]
 
 
 def test_a_killed_daemon_leaves_nobody_behind(boots):

@@ -8,7 +8,6 @@
 //! (`rules::resting`).
 
 use std::fs;
-use std::ops::RangeInclusive;
 
 /// After which connection tracking forgets a connection over UDP that both ends have spoken in.
 const FORGOTTEN: &str = "/proc/sys/net/netfilter/nf_conntrack_udp_timeout_stream";
@@ -16,8 +15,11 @@ const FORGOTTEN: &str = "/proc/sys/net/netfilter/nf_conntrack_udp_timeout_stream
 const FORGOTTEN_S: u64 = 180;
 /// Seconds between two looks.
 const LOOK_S: u64 = 60;
-/// Where the kernel lists queues that somebody reads.
-const QUEUES: &str = "/proc/net/netfilter/nfnetlink_queue";
+/// Where the kernel lists sockets of netlink: the number of the subsystem is the second word, that
+/// of the socket the third. Its list of queues is root's alone.
+const SOCKETS: &str = "/proc/net/netlink";
+
+const NETFILTER: &str = "12";
 
 /// How long it has been calm.
 #[derive(Debug, Default)]
@@ -26,12 +28,13 @@ pub struct Calm {
 }
 
 impl Calm {
-    /// One more second, or the end of it. Says whether the rules may rest now.
-    pub fn second(&mut self, calm: bool, queues: &RangeInclusive<u16>) -> bool {
+    /// One more second, or the end of it. Says whether the rules may rest now; so many of
+    /// netfilter's sockets are our own.
+    pub fn second(&mut self, calm: bool, own: usize) -> bool {
         self.seconds = if calm { self.seconds + 1 } else { 0 };
         calm && self.seconds.is_multiple_of(LOOK_S)
             && is_over(self.seconds, fs::read_to_string(FORGOTTEN).ok().as_deref())
-            && fs::read_to_string(QUEUES).is_ok_and(|text| is_alone(&text, queues))
+            && fs::read_to_string(SOCKETS).is_ok_and(|text| is_alone(&text, own))
     }
 }
 
@@ -40,11 +43,14 @@ fn is_over(seconds: u64, forgotten: Option<&str>) -> bool {
     seconds > forgotten.and_then(|text| text.trim().parse().ok()).unwrap_or(FORGOTTEN_S)
 }
 
-/// Whether nobody else has a queue. With a chain the kernel drops what waits in any of them; in
-/// ours nothing does.
-fn is_alone(text: &str, ours: &RangeInclusive<u16>) -> bool {
-    let first = |line: &str| line.split_ascii_whitespace().next().and_then(|it| it.parse().ok());
-    text.lines().all(|line| first(line).is_some_and(|queue| ours.contains(&queue)))
+/// Whether nobody else can have a queue. With a chain the kernel drops what waits in any of them; in
+/// ours nothing does. Without a number is the kernel's own socket.
+fn is_alone(text: &str, own: usize) -> bool {
+    let is_bound = |line: &&str| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        words.next() == Some(NETFILTER) && words.next().is_some_and(|number| number != "0")
+    };
+    text.lines().filter(is_bound).count() <= own
 }
 
 #[cfg(test)]
@@ -57,17 +63,19 @@ mod tests {
         assert!(!is_over(120, Some("120\n")) && is_over(121, Some("120\n")));
         let mut calm = Calm::default();
         // Whatever this machine's settings are: never in the first minute.
-        assert!((1..LOOK_S).all(|_| !calm.second(true, &(0..=0))));
-        calm.second(false, &(0..=0));
+        assert!((1..LOOK_S).all(|_| !calm.second(true, 1)));
+        calm.second(false, 1);
         assert_eq!(calm.seconds, 0);
     }
 
     #[test]
     fn nobody_else_has_a_queue() {
-        let ours = " 5443  1234     0 2 65531     0     0        7  1\n";
-        let others = " 200  99     3 2 65531     0     0        7  1\n";
-        assert!(is_alone(ours, &(5443..=5444)) && is_alone("", &(5443..=5443)));
-        assert!(!is_alone(&[ours, others].concat(), &(5443..=5443)));
-        assert!(!is_alone("nonsense\n", &(5443..=5443)));
+        let head = "sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode\n";
+        let kernel = "000000004238bcac 12 0 00000000 0 0 0 2 0 566\n";
+        let ours = "00000000f2b1d0e1 12 2764 00000000 0 0 0 2 0 900\n";
+        let radio = "00000000f2b1d0e2 16 2764 00000000 0 0 0 2 0 901\n";
+        let others = "00000000f2b1d0e3 12 4294963200 00000000 0 0 0 2 0 902\n";
+        assert!(is_alone(&[head, kernel, ours, radio].concat(), 1));
+        assert!(!is_alone(&[head, kernel, ours, radio, others].concat(), 1));
     }
 }

@@ -8,7 +8,6 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -50,10 +49,11 @@ pub struct Firewall {
     short: Vec<(u32, String)>,
     /// Flows that were let go beside a ring.
     let_go: u32,
-    /// The rules at rest, if they may; since when it is calm, and the numbers of the queues.
+    /// The rules at rest, if they may; since when it is calm, and how many of netfilter's
+    /// sockets are our own.
     resting: Option<String>,
     calm: Calm,
-    queues: RangeInclusive<u16>,
+    sockets: usize,
     is_resting: bool,
     /// When to load the rules again.
     due: Option<Instant>,
@@ -83,7 +83,7 @@ impl Firewall {
             let_go: 0,
             resting: rules::resting(config),
             calm: Calm::default(),
-            queues: queues(config),
+            sockets: sockets(config),
             is_resting: false,
             due: None,
             retry: RETRY[0],
@@ -97,7 +97,7 @@ impl Firewall {
     pub fn configure(&mut self, config: &Config) {
         self.gates = config.gates();
         self.resting = rules::resting(config);
-        self.queues = queues(config);
+        self.sockets = sockets(config);
         let ruleset = rules::ruleset(config);
         if ruleset != self.ruleset {
             self.ruleset = ruleset;
@@ -157,7 +157,7 @@ impl Firewall {
             self.load(false);
         }
         let calm = calm && !self.passing().is_empty() && !self.is_resting;
-        let may_rest = self.calm.second(calm, &self.queues);
+        let may_rest = self.calm.second(calm, self.sockets);
         if let Some(rules) = self.resting.as_ref().filter(|_| may_rest) {
             match nft(rules) {
                 Ok(()) => self.is_resting = true,
@@ -282,9 +282,9 @@ impl AsFd for Firewall {
     }
 }
 
-fn queues(config: &Config) -> RangeInclusive<u16> {
-    let (first, last) = rules::queues(config);
-    first..=last
+/// One for each queue, one for what changes in the tables and one for the sets.
+fn sockets(config: &Config) -> usize {
+    usize::from(config.queues) + 2
 }
 
 /// Whether there is a notification in a datagram that our quota is exceeded. The kernel itself
