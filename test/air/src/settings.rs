@@ -247,10 +247,13 @@ mod tests {
         for (name, settings) in Settings::lossy() {
             let settings = settings.checked().unwrap();
             let percent = 100.0 * settings.link.errors.good.powi(settings.radio.attempts as i32);
-            let (kind, rate) = name.split_once('-').unwrap_or((&name, "65"));
+            let plain = name.strip_suffix("-no-bar");
+            let name_of_rate = plain.unwrap_or(&name);
+            let (kind, rate) = name_of_rate.split_once('-').unwrap_or((name_of_rate, "65"));
             let promised: f64 = kind.strip_prefix("lossy").map_or(0.0, |it| it.parse().unwrap());
             assert!((percent - promised).abs() < 0.06, "{name}: {percent}");
             assert_eq!(settings.link.rate_mbit(), rate.parse().unwrap());
+            assert_eq!(settings.radio.bar, plain.is_none());
             assert_eq!(Settings::preset(&name).unwrap().about, settings.about);
         }
     }

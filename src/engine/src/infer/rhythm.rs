@@ -6,6 +6,8 @@
 //! sign of a gap is not size but rhythm: each of the next four packets is acknowledged at
 //! once. Such a client is called *decimating* here.
 
+use core::num::NonZeroU32;
+
 use crate::infer::aim::{Aim, Reply, aim};
 use crate::measure::habit::Habit;
 use crate::measure::margin::Margin;
@@ -248,16 +250,16 @@ impl Rhythm {
     }
 
     /// The count of a client that has counted steadily, and its timer.
-    pub fn steady_count(&self) -> Option<(u8, Option<u32>)> {
+    pub fn steady_count(&self) -> Option<(u8, Option<NonZeroU32>)> {
         let count =
             u8::try_from(self.usual_count()).ok().filter(|count| self.steady && *count > 0)?;
-        Some((count, self.timer.and_then(|timer| u32::try_from(timer).ok())))
+        Some((count, self.timer.and_then(|timer| u32::try_from(timer).ok()?.try_into().ok())))
     }
 
     /// Counts as another flow of the client has: it has been seen to be steady.
     pub fn take_up(&mut self, habit: Habit) {
         (0..STEADY).for_each(|_| self.count(u64::from(habit.count)));
-        self.timer = habit.timer.map(Nanos::from);
+        self.timer = habit.timer.map(|timer| timer.get().into());
     }
 
     /// Whether it is known to count to at least `decimating_from`.

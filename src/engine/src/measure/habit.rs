@@ -6,6 +6,8 @@
 //! that has got the address, learns from nothing as it would without this, and a server can do no
 //! more than show its own flows a habit that only flows of the same habit will take up.
 
+use core::num::NonZeroU32;
+
 use crate::time::{Nanos, SEC, Time};
 
 /// Habits that are kept for a client (chosen: a browser, and one program beside it).
@@ -23,7 +25,7 @@ pub(crate) struct Habit {
     pub alike: bool,
     /// Its delayed-acknowledgement timer, if that was seen, in nanoseconds; less than a tenth of a
     /// second.
-    pub timer: Option<u32>,
+    pub timer: Option<NonZeroU32>,
 }
 
 /// The habits of one client.
