@@ -63,12 +63,12 @@ const FIVE: &str = "one loss that is told in slow start decides, and newreno gro
 const LATE: &str = "a host that is 0.5 ms late keeps a short flow's replies waiting, 2.7 %, until its rhythm \
     is known";
 const FAST: &str = "a host that is 0.5 ms late is two packets late at 50 Mbit/s and four at 100, and one loss that \
-    is told in slow start decides: 0.58 and 0.42 of lossless at 50 with quinn and quic-go, 0.30 and 0.20 \
+    is told in slow start decides: 0.78 and 0.47 of lossless at 50 with quinn and quic-go, 0.35 and 0.22 \
     at 100";
-const PROMPT: &str = "one loss that is told in slow start decides: 0.98 and 0.91 at 50 Mbit/s with quinn and \
-    quic-go, 0.85 and 0.60 at 100, 0.29 at 2 %; at 300 quic-go's replies name the wrong packet, 0.08";
+const PROMPT: &str = "one loss that is told in slow start decides: 0.99 and 0.92 at 50 Mbit/s with quinn and \
+    quic-go, 0.80 and 0.54 at 100, 0.31 at 2 %; at 300 quic-go's replies name the wrong packet, 0.08";
 const EQUAL: &str = "a copy waits behind as many packets as a reply tells of, and nothing models when the hop takes \
-    it up: 0.78, 0.68 and 0.40 of lossless at 10, 20 and 50 Mbit/s";
+    it up: 0.86, 0.67 and 0.43 of lossless at 10, 20 and 50 Mbit/s";
 const LONG: &str = "a reply may belong to any of three packets, and one in a hundred is lost: 0.84";
 const WAY_UP: &str = "what the client itself sends and the hop loses nobody repairs, so its window is cut, its \
     frames wait, and its acknowledgements travel with them, whose size tells nothing: 8.8 s later, and \
