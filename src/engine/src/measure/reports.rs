@@ -79,10 +79,12 @@ impl Reports {
         self.expected()
     }
 
-    /// A trial is made again: the client is with another access point, or with this one anew, and
-    /// that none came while it was with none says nothing of what will.
+    /// A trial that was failed is made again: the client is with another access point, or with this
+    /// one anew, and that none came while it was with none says nothing of what will.
     pub fn try_again(&mut self) {
-        *self = Reports { awaited: self.awaited, ..Reports::new() };
+        if !self.expected() {
+            *self = Reports { awaited: self.awaited, ..Reports::new() };
+        }
     }
 
     /// Whether one more may be awaited.
@@ -178,6 +180,9 @@ mod tests {
         reports.try_again();
         assert!(reports.worth_asking(at(501)) && reports.proven().is_none());
         assert_eq!(reports.awaited, 1, "that one may still come");
+        (0..TRIAL).for_each(|n| reports.came(at(600), at(600 - i64::from(n)), true));
+        reports.try_again();
+        assert_eq!(reports.proven(), Some(true));
     }
 
     #[test]
