@@ -185,7 +185,7 @@ pub fn nft(config: &Config) -> String {
         if config.gates() && chain == Chain::Claim && !rules.is_empty() {
             text.push_str(&clean(config));
         }
-        write_rules(&mut text, config, &rules);
+        write_rules(&mut text, &rules);
     }
     text
 }
@@ -209,10 +209,10 @@ pub fn shortcut(devices: &[String]) -> String {
 }
 
 /// The rest of a chain.
-fn write_rules(text: &mut String, config: &Config, rules: &[Rule]) {
+fn write_rules(text: &mut String, rules: &[Rule]) {
     for rule in rules {
         let tests = rule.tests.iter().map(nft_test);
-        let words: Vec<String> = tests.chain([nft_act(config, &rule.act)]).collect();
+        let words: Vec<String> = tests.chain([nft_act(&rule.act)]).collect();
         let _ = writeln!(text, "\t\t{}", words.join(" "));
     }
     text.push_str("\t}\n");
@@ -234,9 +234,9 @@ pub fn resting(config: &Config) -> String {
     let begins = |test: &Test| matches!(test, Test::ToServer(..));
     let tests = ours_of(config, devices).filter(|test| devices != Devices::None && begins(test));
     let claim = |test| Rule { tests: vec![test], act: Act::Meet(config.helped_mark) };
-    write_rules(&mut text, config, &tests.map(claim).collect::<Vec<_>>());
+    write_rules(&mut text, &tests.map(claim).collect::<Vec<_>>());
     let _ = writeln!(text, "\n\tchain {}", output());
-    write_rules(&mut text, config, &rules(config, Chain::Output));
+    write_rules(&mut text, &rules(config, Chain::Output));
     text
 }
 
@@ -297,7 +297,7 @@ fn nft_test(test: &Test) -> String {
     }
 }
 
-fn nft_act(config: &Config, act: &Act) -> String {
+fn nft_act(act: &Act) -> String {
     match act {
         Act::Help => "goto help".into(),
         Act::Shorten => "goto short".into(),
@@ -305,7 +305,7 @@ fn nft_act(config: &Config, act: &Act) -> String {
         Act::Accept => "accept".into(),
         Act::Untracked => "notrack".into(),
         Act::Mark(set) => format!("ct mark set ct mark | {set:#010x}"),
-        Act::Meet(set) => format!("{} quota name \"{MET}\"", nft_act(config, &Act::Mark(*set))),
+        Act::Meet(set) => format!("{} quota name \"{MET}\"", nft_act(&Act::Mark(*set))),
         Act::Exchange { clear, set } => {
             format!("ct mark set ct mark & {:#010x} | {set:#010x} return", !clear & !set)
         }
