@@ -127,7 +127,8 @@ qemu-session: setup ## what an owner does, and the benefit beside the truth: tes
 	@[ -e out/test-key ] || $(PORTABLE)/feed-key.sh out/test-key
 	@$(PORTABLE)/feed.sh out/test-key out/qemu/feed x86_64
 	$(PYTHON) test/qemu/run.py x86_64 --recorded
-	cp out/qemu/x86_64/session.md test/qemu/SESSION.md
+	cp out/qemu/x86_64/session-opkg.md test/qemu/SESSION.md
+	@[ ! -e out/qemu/x86_64/session-apk.md ] || cp out/qemu/x86_64/session-apk.md test/qemu/SESSION-apk.md
 
 # What the guest runs of ours.
 WIFI_PROGRAMS = cargo build --release && cargo build --release $(TESTBED) -p pemi-apps -p pemi-wifi && \

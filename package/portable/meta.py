@@ -55,6 +55,11 @@ class Makefile:
             raise ValueError(f"{self.path}: no {name}")
         return [line.strip() for line in found[1].splitlines()]
 
+    def script(self, name: str) -> str:
+        """What stands behind the first line, which says who runs it."""
+        lines = self.block(name)[1:]
+        return "".join(f"{line}\n" for line in lines).replace("$$", "$")
+
     def depends(self, name: str) -> list[str]:
         wanted = [word.removeprefix("+") for word in self[name].split() if word[0] == "+"]
         return ["libc", *(package for package in wanted if package not in LINKED_IN)]
@@ -80,5 +85,6 @@ def read(makefile: Path) -> Meta:
         depends=make.depends("DEPENDS"),
         user=make["USERID"],
         conffiles=tuple(make.block(f"Package/{name}/conffiles")),
+        postinst=make.script(f"Package/{name}/postinst"),
         source=f"feeds/{name}/package/{name}",
     )

@@ -45,8 +45,9 @@ def pack_base() -> list[tuple[meta.Meta, str, list[File]]]:
     """What ours depend on, empty."""
     names = ["libc", "kmod-nft-queue", "kmod-nft-bridge", "nftables", "luci-base"]
     names += ["prometheus-node-exporter-lua", "libubus-lua"]
+    bare = {"depends": [], "user": "", "conffiles": (), "postinst": ""}
     return [
-        (dataclasses.replace(ABOUT, name=name, depends=[], user="", conffiles=()), "all", [])
+        (dataclasses.replace(ABOUT, name=name, source=f"feeds/base/{name}", **bare), "all", [])
         for name in names
     ]
 

@@ -204,7 +204,7 @@ def test_the_readmes_lines_are_those_of_the_feed(feed, arch):
     shown = (feeds.ROOT / "README.md").read_text()
     for line in (feed / "README.txt").read_text().splitlines():
         if line.startswith("  "):
-            assert line.strip().replace("FEED", "https://pemi.example/feed") in shown, line
+            assert line.strip().replace("FEED", "http://192.168.1.2:8000") in shown, line
 
 
 def test_a_length_that_usign_takes_for_wrong_is_avoided(tmp_path):

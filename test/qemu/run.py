@@ -21,7 +21,7 @@ from lab.namespace import Namespace
 from lab.openwrt import OpenWrt, find_image
 from lab.qemu import HARDWARE, MachineError
 from lab.standin import StandIn
-from scenarios import RECORDED, SCENARIOS, session
+from scenarios import RECORDED, SCENARIOS, session, session_apk
 from testbed.world.process import ExperimentError
 
 PACKAGES = {"x86_64": "x86_64", "arm64": "aarch64_generic", "mipsel": "mipsel_24kc"}
@@ -47,7 +47,7 @@ def main() -> int:
     scenarios = SCENARIOS
     if options.openwrt:
         # Its opkg wants the dependencies from feeds that are out of reach.
-        scenarios = [scenario for scenario in SCENARIOS if scenario is not session]
+        scenarios = [it for it in SCENARIOS if it not in (session, session_apk)]
     if options.shell:
         scenarios = (shell,)
     elif options.recorded:

@@ -3,13 +3,15 @@
 # shellcheck shell=dash
 # shellcheck disable=SC1090,SC2013,SC3043 # on a router only; no such path has a space; ash has local
 
-_info=/usr/lib/opkg/info
+_opkg=/usr/lib/opkg/info
+_apk=/lib/apk/packages
 
-# Those that the package's field Require-User names: user=id:group=id.
-_add_users() {
-	local users user group
+# The users that a package needs, user=id:group=id. apk's scripts call it themselves.
+add_group_and_user() {
+	local name=${pkgname:-$1} users user group
 
-	users=$(sed -n 's/^Require-User: *//p' "$_info/$1.control")
+	users=$(cat "$_apk/$name.rusers" 2>/dev/null ||
+		sed -n 's/^Require-User: *//p' "$_opkg/$name.control" 2>/dev/null)
 	for user in $users; do
 		group=${user#*:} user=${user%%:*}
 		grep -q "^${group%=*}:" /etc/group || echo "${group%=*}:x:${group#*=}:" >>/etc/group
@@ -18,22 +20,25 @@ _add_users() {
 	done
 }
 
-_init_scripts() {
-	grep '^/etc/init\.d/' "$_info/$1.list"
+# _files NAME FOLDER: those of a package there, whichever of the two has installed it.
+_files() {
+	local list=$_apk/$1.list
+
+	[ -e "$list" ] || list=$_opkg/$1.list
+	grep "^$2" "$list"
 }
 
 default_postinst() {
-	local name script
+	local name=${pkgname:-$(basename "${1%.*}")} script
 
-	name=$(basename "${1%.*}")
-	_add_users "$name"
-	for script in $(grep '^/etc/uci-defaults/' "$_info/$name.list"); do
+	[ -n "$pkgname" ] || add_group_and_user "$name"
+	for script in $(_files "$name" /etc/uci-defaults/); do
 		if (. "$script"); then rm -f "$script"; fi
 	done
 	uci commit
 	rm -f /tmp/luci-indexcache.*
-	[ ! -e "$_info/$name.postinst-pkg" ] || (. "$_info/$name.postinst-pkg")
-	for script in $(_init_scripts "$name"); do
+	[ ! -e "$_opkg/$name.postinst-pkg" ] || (. "$_opkg/$name.postinst-pkg")
+	for script in $(_files "$name" /etc/init.d/); do
 		[ "$PKG_UPGRADE" = 1 ] || "$script" enable
 		"$script" start
 	done
@@ -42,7 +47,7 @@ default_postinst() {
 default_prerm() {
 	local script
 
-	for script in $(_init_scripts "$(basename "${1%.*}")"); do
+	for script in $(_files "${pkgname:-$(basename "${1%.*}")}" /etc/init.d/); do
 		[ "$PKG_UPGRADE" = 1 ] || "$script" disable
 		"$script" stop
 	done

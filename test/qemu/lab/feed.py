@@ -4,7 +4,6 @@ somebody else has signed."""
 
 from __future__ import annotations
 
-import gzip
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from .namespace import Namespace, die_with_parent
 sys.path[:0] = [str(ROOT / "package" / "portable"), str(ROOT / "test" / "package")]
 import feeds  # noqa: E402 - where it is has to be said first
 import packages  # noqa: E402
-import sign  # noqa: E402
 
 BEFORE = "0.0.9-r1"
 NOW = feeds.ABOUT.version
@@ -30,9 +28,10 @@ class Feed:
 
     url = f"http://{path.SERVER[4]}"
 
-    def __init__(self, server: Namespace, made: Path, arch: str, work: Path) -> None:
-        """`made` is what `make feed` has made."""
-        self._server, self._made, self._arch, self._work = server, made, arch, work
+    def __init__(self, server: Namespace, made: Path, kind: str, arch: str, work: Path) -> None:
+        """`made` is what `make feed` has made; opkg reads what is of kind `ipk`, apk `apk`."""
+        self._server, self._made, self._work = server, made, work
+        self._kind, self._arch = kind, arch
         self._web = work / "web"
 
     def __enter__(self) -> Feed:
@@ -54,26 +53,27 @@ class Feed:
 
     @property
     def _folder(self) -> Path:
-        return self._web / "ipk" / self._arch
+        return self._web / self._kind / self._arch
 
     def offer_now(self) -> None:
         """What was made, as it was made."""
+        shutil.rmtree(self._folder, ignore_errors=True)
         shutil.copytree(self._made, self._web, dirs_exist_ok=True)
 
     def offer_before(self) -> None:
         """The same packages as if of the version before, signed with the same key."""
         self.offer_now()
-        (package,) = self._folder.glob("pemi_*.ipk")
-        entry = packages.read_ipk(package).entries["usr/sbin/pemi"]
-        daemon = feeds.File(PurePosixPath("usr/sbin/pemi"), 0o755, entry.data)
-        packed = feeds.pack(BEFORE, daemon, self._arch)
-        feeds.lay_out("ipk", packed, KEYS, self._folder)
+        self._offer(BEFORE, KEYS)
 
     def offer_forged(self) -> None:
-        """The list of packages says what somebody without the key wants."""
+        """What somebody without the key would like to be installed."""
         keys = self._work / "other"
         feeds.make_keys(keys)
-        index = self._folder / "Packages"
-        index.write_bytes(index.read_bytes().replace(b"Version: 0.", b"Version: 9."))
-        (self._folder / "Packages.gz").write_bytes(gzip.compress(index.read_bytes(), mtime=0))
-        sign.signify(index, keys / "pemi.sec")
+        self._offer("9.0.0-r1", keys)
+
+    def _offer(self, version: str, keys: Path) -> None:
+        (package,) = (self._made / "ipk" / self._arch).glob("pemi_*.ipk")
+        entry = packages.read_ipk(package).entries["usr/sbin/pemi"]
+        daemon = feeds.File(PurePosixPath("usr/sbin/pemi"), 0o755, entry.data)
+        packed = feeds.pack(version, daemon, self._arch)
+        feeds.lay_out(self._kind, packed, keys, self._folder)

@@ -5,15 +5,14 @@ comparison of helped downloads with others tells the truth."""
 from __future__ import annotations
 
 import json
-import os
-import platform
-from pathlib import Path
 
 from lab import ROOT, Lab, expect, path
 from lab.feed import BEFORE, NOW, Feed
 from lab.router import Router
 from lab.terminal import Terminal
 from testbed.measure.quotient import quotient
+
+from .managers import APK, OPKG, Manager, has_apk
 
 LOSS_PERCENT = 1
 # Downloads that are compared count from 500 kB on.
@@ -24,81 +23,72 @@ CONTROL_PERCENT = 25
 # A download counts as over after 3 s without a packet, and the daemon looks every 5 s.
 _OVER_S = 15
 _TRIES = 2
-_LIST = "/etc/opkg/customfeeds.conf"
-# What the guest has of the packages' dependencies, as the firmware's own packages.
-_THERE = ("libc", "kmod-nft-queue", "kmod-nft-bridge", "nftables", "luci-base")
-_OPKG = "dest root /\ndest ram /tmp\nlists_dir ext /var/opkg-lists\noption check_signature\n"
 
 
 def session(lab: Lab) -> dict[str, object]:
     """Feed, key, installation, switch, a helped download, upgrade, removal."""
-    return _session(lab, ())
+    return _session(lab, OPKG, ())
+
+
+def session_apk(lab: Lab) -> dict[str, object]:
+    """The same with apk, where the guest is given one."""
+    if not has_apk(_arch(lab)):
+        return {"skipped": "OPENWRT_TOOLS has no apk for this machine"}
+    return _session(lab, APK, ())
 
 
 def long_session(lab: Lab) -> dict[str, object]:
     """With the comparison on a hop that loses and on one that does not, beside the truth."""
-    return _session(lab, (LOSS_PERCENT, 0))
+    return _session(lab, OPKG, (LOSS_PERCENT, 0))
 
 
-def _session(lab: Lab, losses: tuple[float, ...]) -> dict[str, object]:
-    arch = lab.package.stem.removeprefix(f"pemi_{NOW}_")
+def _arch(lab: Lab) -> str:
+    return lab.package.stem.removeprefix(f"pemi_{NOW}_")
+
+
+def _session(lab: Lab, manager: Manager, losses: tuple[float, ...]) -> dict[str, object]:
+    arch = _arch(lab)
     made = ROOT / "out" / "qemu" / "feed"
-    expect((made / "ipk" / arch).is_dir(), f"there is no feed for {arch}: make test-qemu")
-    opkg = _prepare(lab.router, arch)
+    expect((made / manager.kind / arch).is_dir(), f"there is no feed for {arch}: make test-qemu")
+    which = manager.prepare(lab.router, arch)
     terminal = Terminal(lab.router, "A session on a router")
     terminal.say(
-        f"Made by `make qemu-session`, with {opkg}, in an emulated guest ({arch}); a web server in "
-        "the WAN has the feed. Nothing of it is typed by hand."
+        f"Made by `make qemu-session`, with {which}, in an emulated guest ({arch}); a web server "
+        "in the WAN has the feed. Nothing of it is typed by hand."
     )
-    seen: dict[str, object] = {"opkg": opkg}
+    seen: dict[str, object] = {"manager": which}
     try:
-        with Feed(lab.server, made, arch, lab.logs / "feed") as feed:
+        with Feed(lab.server, made, manager.kind, arch, lab.logs / "feed") as feed:
             feed.offer_before()
-            _install(terminal, feed)
+            _install(terminal, manager, feed)
             _switch_on(terminal, lab.router)
             seen["repaired"] = _helped(terminal, lab)
             seen["comparisons"] = [_compare(terminal, lab, loss) for loss in losses]
-            _upgrade(terminal, lab.router, feed)
-        _remove(terminal, lab.router)
+            _upgrade(terminal, lab.router, manager, feed)
+        _remove(terminal, lab.router, manager)
     finally:
-        (lab.logs / "session.md").write_text(terminal.text())
-        _forget(lab.router)
+        (lab.logs / f"session-{manager.name}.md").write_text(terminal.text())
+        _forget(lab.router, manager)
     for row in seen["comparisons"]:
         expect(row["held"], f"the truth is not in the interval: {row}")
     return seen
 
 
-def _prepare(router: Router, arch: str) -> str:
-    """What firmware has and this guest has not; which opkg there is."""
-    words = "Version: 1\nStatus: install ok installed\nArchitecture: all\n"
-    status = [f"Package: {name}\n{words}" for name in _THERE]
-    router.run("mkdir -p /usr/lib/opkg/info /etc/opkg /var/lock")
-    router.run(f"cd /usr/lib/opkg/info; touch {' '.join(f'{name}.list' for name in _THERE)}")
-    router.push("\n".join([*status, ""]).encode(), "/usr/lib/opkg/status")
-    router.push(f"{_OPKG}arch all 1\narch {arch} 10\n".encode(), "/etc/opkg.conf")
-    router.push(f"DISTRIB_ARCH='{arch}'\n".encode(), "/etc/openwrt_release")
-    router.run(f": >{_LIST}; rm -rf /etc/opkg/keys")
-    real = Path(os.environ.get("OPENWRT_TOOLS", "/nonexistent")) / "opkg"
-    if not real.exists() or arch != platform.machine():
-        return "a stand-in for opkg"
-    router.push(real.read_bytes(), "/bin/opkg")
-    return "the real opkg"
-
-
-def _install(terminal: Terminal, feed: Feed) -> None:
+def _install(terminal: Terminal, manager: Manager, feed: Feed) -> None:
     terminal.say("## The feed\n\nWithout its key nothing of it is believed.")
-    terminal.type(
-        f'echo "src/gz pemi {feed.url}/ipk/$(. /etc/openwrt_release; echo $DISTRIB_ARCH)" >>{_LIST}'
-    )
-    said = terminal.type("opkg update", refused=None)
+    terminal.type(manager.address.format(url=feed.url))
+    said = terminal.type(manager.update, refused=None)
     expect("ignature" in said, f"an unknown key was not told: {said}")
-    terminal.type("opkg install luci-app-pemi", refused=True)
+    terminal.type(manager.install, refused=True)
     terminal.say("With the key it is.")
-    terminal.type(f"wget -q -O /tmp/pemi.pub {feed.url}/pemi.pub && opkg-key add /tmp/pemi.pub")
-    terminal.type("opkg update && opkg install luci-app-pemi")
-    said = terminal.type("opkg list-installed | grep pemi")
+    terminal.type(manager.trust.format(url=feed.url))
+    terminal.type(f"{manager.update} && {manager.install}")
+    _expect_versions(manager, terminal.type(manager.listing), BEFORE)
+
+
+def _expect_versions(manager: Manager, listing: str, version: str) -> None:
     for name in ("pemi", "luci-app-pemi"):
-        expect(f"{name} - {BEFORE}" in said, f"not installed: {said}")
+        expect(manager.shows(listing, name, version), f"{name} {version} is not there: {listing}")
 
 
 def _switch_on(terminal: Terminal, router: Router) -> None:
@@ -199,20 +189,18 @@ def _counted(router: Router) -> int:
     return network["helped"]["downloads"] + network["alone"]["downloads"]
 
 
-def _upgrade(terminal: Terminal, router: Router, feed: Feed) -> None:
+def _upgrade(terminal: Terminal, router: Router, manager: Manager, feed: Feed) -> None:
     before = router.pid()
     feed.offer_now()
     terminal.say("## The next version\n\nSomebody without the key offers one first.")
     feed.offer_forged()
-    said = terminal.type("opkg update", refused=None)
+    said = terminal.type(manager.update, refused=None)
     expect("ignature" in said, f"a wrong signature was not told: {said}")
-    expect(BEFORE in router.run("opkg list-installed | grep pemi"), "another version is there")
+    _expect_versions(manager, router.run(manager.listing), BEFORE)
     feed.offer_now()
     terminal.say("Then the feed's owner.")
-    terminal.type("opkg update && opkg upgrade pemi luci-app-pemi")
-    said = terminal.type("opkg list-installed | grep pemi")
-    for name in ("pemi", "luci-app-pemi"):
-        expect(f"{name} - {NOW}" in said, f"not upgraded: {said}")
+    terminal.type(f"{manager.update} && {manager.upgrade}")
+    _expect_versions(manager, terminal.type(manager.listing), NOW)
     router.wait(lambda: router.pid() not in (None, before), "the new daemon runs", 10)
     router.wait(router.answers, "it answers", 10)
     kept = terminal.type("uci get pemi.main.enabled").strip()
@@ -220,21 +208,22 @@ def _upgrade(terminal: Terminal, router: Router, feed: Feed) -> None:
     terminal.type("service pemi status")
 
 
-def _remove(terminal: Terminal, router: Router) -> None:
+def _remove(terminal: Terminal, router: Router, manager: Manager) -> None:
     terminal.say("## Removed")
-    terminal.type("opkg remove luci-app-pemi pemi")
+    terminal.type(manager.remove)
     router.wait(lambda: router.pid() is None, "the process is gone", 10)
     terminal.type("which pemi; nft list tables", refused=None)
     expect("pemi" not in router.run("nft list tables"), "a table is left")
-    expect("pemi" not in router.run("opkg list-installed"), "a package is left")
+    listing = router.attempt(manager.listing).output
+    expect("pemi" not in listing, f"a package is left: {listing}")
     left = router.run("find /usr/sbin/pemi /etc/init.d/pemi /www -type f 2>/dev/null; true")
     expect(not left.strip(), f"files: {left}")
 
 
-def _forget(router: Router) -> None:
+def _forget(router: Router, manager: Manager) -> None:
     """Whatever became of it, the tests that follow begin without: an owner's changed
     configuration stays otherwise, and where something has failed, all of it."""
     path.hop(router, 0)
-    router.attempt("opkg remove luci-app-pemi pemi")
+    router.attempt(manager.remove)
     router.wait(lambda: router.pid() is None, "the process is gone", 10)
-    router.run("rm -rf /etc/config/pemi* /usr/lib/opkg /etc/opkg /etc/opkg.conf")
+    router.run(f"rm -rf /etc/config/pemi*; {manager.forget}")

@@ -13,10 +13,12 @@ use crate::sys::clock;
 
 mod estimate;
 mod file;
+mod looks;
 mod sample;
 mod words;
 
-use estimate::{CERTAIN, CONFIDENT, Estimate, ONE, Pair};
+use estimate::{CONFIDENT, Estimate, ONE, Pair};
+use looks::Looks;
 use sample::{KINDS, Sample, Samples};
 use words::{Known, sentence, verdict};
 
@@ -24,8 +26,7 @@ use words::{Known, sentence, verdict};
 /// others the next day).
 const BACK: Duration = Duration::from_secs(24 * 3600);
 /// Where it is certain that downloads are slower than this, in thousandths, help does harm (chosen:
-/// an estimate that is looked at after each download sees some difference at some time; a small one
-/// is not worth a day without help).
+/// a smaller difference is not worth a day without help).
 const HARM: u32 = ONE - ONE / 20;
 /// Networks that the engine tells apart.
 const NETWORKS: usize = 8;
@@ -37,13 +38,15 @@ struct Network {
     name: String,
     /// By what tells of losses.
     kinds: [Samples; KINDS.len()],
+    /// Whether it does harm was asked so many times.
+    looks: Looks,
     /// Help did harm, and is off until then.
     back: Option<Instant>,
 }
 
 impl Network {
     fn new(name: String) -> Network {
-        Network { name, kinds: Default::default(), back: None }
+        Network { name, kinds: Default::default(), looks: Looks::default(), back: None }
     }
 
     fn stand_back_for(&mut self, time: Duration) {
@@ -61,17 +64,22 @@ impl Network {
         estimate::estimate(&pairs, deviations)
     }
 
-    fn does_harm(&self) -> bool {
-        let between = self.estimate(CERTAIN).and_then(|it| it.between);
-        between.is_some_and(|(_, high)| high < HARM)
+    /// Asks whether help does harm, if it is time to.
+    fn does_harm(&mut self) -> bool {
+        let between = |deviations| self.estimate(deviations)?.between;
+        let Some((_, high)) = self.looks.due().and_then(between) else {
+            return false; // An interval that cannot be told yet is no look either.
+        };
+        self.looks.taken();
+        high < HARM
     }
 
     fn known(&self, compares: bool) -> Known {
-        let count = |of: fn(&Samples) -> usize| self.kinds.iter().map(of).sum();
+        let count = |helped| self.kinds.iter().map(|it| it.count(helped)).sum();
         Known {
             estimate: self.estimate(CONFIDENT),
-            helped: count(|it| it.helped.len()),
-            alone: count(|it| it.alone.len()),
+            helped: count(true),
+            alone: count(false),
             back_s: self.back_left().map(|left| left.as_secs()),
             compares,
         }
@@ -79,8 +87,8 @@ impl Network {
 
     fn json(&self, compares: bool) -> Value {
         let known = self.known(compares);
-        let stalled = |of: fn(&Samples) -> &std::collections::VecDeque<Sample>| {
-            let its = self.kinds.iter().flat_map(of);
+        let stalled = |helped| {
+            let its = self.kinds.iter().flat_map(|it| it.of(helped));
             its.filter(|sample| sample.stalls > 0).count()
         };
         let ratio = known.estimate.map(|it| f64::from(it.ratio) / f64::from(ONE));
@@ -93,8 +101,8 @@ impl Network {
             "sentence": sentence(&known),
             "ratio": ratio,
             "interval": between.map(|it| it.to_vec()),
-            "helped": {"downloads": known.helped, "stalled": stalled(|it| &it.helped)},
-            "alone": {"downloads": known.alone, "stalled": stalled(|it| &it.alone)},
+            "helped": {"downloads": known.helped, "stalled": stalled(true)},
+            "alone": {"downloads": known.alone, "stalled": stalled(false)},
             "back_s": known.back_s,
         })
     }
@@ -149,7 +157,10 @@ impl Benefit {
         for outcome in outcomes {
             let kind = KINDS.iter().position(|kind| *kind == outcome.knowledge).unwrap_or(0);
             let network = &mut self.networks[place(outcome)];
-            network.kinds[kind].add(outcome.helped, Sample::new(outcome));
+            network.kinds[kind].add(Sample::new(outcome));
+            if !outcome.helped {
+                network.looks.count();
+            }
         }
         for (at, network) in self.networks.iter_mut().enumerate() {
             let news = outcomes.iter().any(|outcome| place(outcome) == at);

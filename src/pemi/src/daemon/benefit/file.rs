@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The comparison as the text of a file: JSON, a few kilobytes long.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use pemi_engine::Knowledge;
 use serde_json::{Map, Value};
 
 use super::Network;
-use super::sample::{ALONE, HELPED, KINDS, Sample, Samples};
+use super::looks::Looks;
+use super::sample::{KINDS, Sample, Samples};
 
 /// The networks as they are written.
 pub fn text(networks: &[Network], now_unix: u64) -> String {
@@ -19,14 +18,13 @@ pub fn text(networks: &[Network], now_unix: u64) -> String {
             its.insert("back_until".into(), (now_unix + left.as_secs()).into());
         }
         for (kind, samples) in KINDS.iter().zip(&network.kinds) {
-            let list = |of: &VecDeque<Sample>| -> Value {
-                of.iter().map(|it| vec![it.kbit_s, it.stalls.into()]).collect()
-            };
-            if *samples != Samples::default() {
-                let sides = [list(&samples.helped), list(&samples.alone)];
-                its.insert(kind.name().into(), sides.to_vec().into());
+            let numbers = |it: &Sample| vec![it.helped.into(), it.kbit_s, it.stalls.into()];
+            if !samples.is_empty() {
+                its.insert(kind.name().into(), samples.iter().map(numbers).collect());
             }
         }
+        let Looks { taken, alone, due } = network.looks;
+        its.insert("looks".into(), vec![taken, alone, due].into());
         file.insert(network.name.clone(), its.into());
     }
     Value::from(file).to_string()
@@ -42,25 +40,27 @@ pub fn parse(text: &str, now_unix: u64) -> Option<Vec<Network>> {
             network.stand_back_for(Duration::from_secs(until.saturating_sub(now_unix)));
         }
         for (kind, samples) in KINDS.iter().zip(&mut network.kinds) {
-            samples.helped = side(&its, *kind, 0, HELPED)?;
-            samples.alone = side(&its, *kind, 1, ALONE)?;
+            read(&its[kind.name()], samples)?;
+        }
+        let number = |at: usize| u32::try_from(its["looks"][at].as_u64()?).ok();
+        if let (Some(taken), Some(alone), Some(due)) = (number(0), number(1), number(2)) {
+            network.looks = Looks { taken, alone, due };
         }
         networks.push(network);
     }
     Some(networks)
 }
 
-/// One side of a kind; the newest are the last.
-fn side(its: &Value, kind: Knowledge, at: usize, most: usize) -> Option<VecDeque<Sample>> {
-    let list = match &its[kind.name()] {
-        Value::Null => return Some(VecDeque::new()),
-        sides => sides[at].as_array()?,
-    };
-    let sample = |it: &Value| {
-        let kbit_s = u32::try_from(it[0].as_u64()?).ok()?;
-        Some(Sample { kbit_s, stalls: u16::try_from(it[1].as_u64()?).ok()? })
-    };
-    list.iter().skip(list.len().saturating_sub(most)).map(sample).collect()
+/// The downloads of a kind.
+fn read(list: &Value, samples: &mut Samples) -> Option<()> {
+    for it in list.as_array().into_iter().flatten() {
+        samples.add(Sample {
+            helped: it[0].as_u64()? != 0,
+            kbit_s: u32::try_from(it[1].as_u64()?).ok()?,
+            stalls: u16::try_from(it[2].as_u64()?).ok()?,
+        });
+    }
+    (list.is_array() || list.is_null()).then_some(())
 }
 
 #[cfg(test)]
@@ -70,9 +70,10 @@ mod tests {
     fn network() -> Network {
         let mut network = Network::new("br-lan".into());
         for kbit_s in 1..=200 {
-            network.kinds[0].add(kbit_s % 3 != 0, Sample { kbit_s, stalls: 2 });
+            network.kinds[0].add(Sample { helped: kbit_s % 3 != 0, kbit_s, stalls: 2 });
         }
-        network.kinds[2].add(true, Sample { kbit_s: u32::MAX, stalls: 0 });
+        network.kinds[2].add(Sample { helped: true, kbit_s: u32::MAX, stalls: 0 });
+        network.looks = Looks { taken: 7, alone: 60, due: 90 };
         network.stand_back_for(Duration::from_secs(5000));
         network
     }
@@ -84,6 +85,7 @@ mod tests {
         let [guest, lan] = &read[..] else { panic!("{read:?}") };
         assert_eq!((&lan.name[..], &guest.name[..]), ("br-lan", "br-guest"));
         assert_eq!(lan.kinds, written[0].kinds);
+        assert_eq!(lan.looks, written[0].looks);
         let left = lan.back_left().unwrap().as_secs();
         assert!((3990..=4000).contains(&left), "{left}");
         assert_eq!(guest.back_left(), None);
@@ -101,13 +103,11 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_file() {
-        for text in
-            ["", "[]", "{", "7", r#"{"a":{"replies":[[[1]],[]]}}"#, r#"{"a":{"replies":7}}"#]
-        {
+        for text in ["", "[]", "{", "7", r#"{"a":{"replies":[[1]]}}"#, r#"{"a":{"replies":7}}"#] {
             assert!(parse(text, 0).is_none(), "{text}");
         }
         assert_eq!(parse("{}", 0).unwrap().len(), 0);
-        let strange = r#"{"a":7,"b":{"more":1}}"#;
+        let strange = r#"{"a":7,"b":{"more":1,"looks":[1]}}"#;
         assert_eq!(parse(strange, 0).unwrap().len(), 2);
     }
 }
