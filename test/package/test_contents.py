@@ -24,8 +24,8 @@ TARGETS = {
     "armv7-unknown-linux-musleabi": ("arm", 32, False, False, 900 * KIB),
     "armv7-unknown-linux-musleabihf": ("arm", 32, False, True, 900 * KIB),
     "i586-unknown-linux-musl": ("i386", 32, False, True, 900 * KIB),
-    "mips-unknown-linux-musl": ("mips", 32, True, False, 740 * KIB),
-    "mipsel-unknown-linux-musl": ("mips", 32, False, False, 740 * KIB),
+    "mips-unknown-linux-musl": ("mips", 32, True, False, 730 * KIB),
+    "mipsel-unknown-linux-musl": ("mips", 32, False, False, 730 * KIB),
     "riscv64gc-unknown-linux-musl": ("riscv64", 64, False, True, 900 * KIB),
     "x86_64-unknown-linux-musl": ("x86_64", 64, False, True, 900 * KIB),
 }

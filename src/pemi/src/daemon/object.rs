@@ -15,7 +15,12 @@ pub fn object(members: Vec<(&str, Value)>) -> Value {
 
 /// One of numbers alone, which takes a third of that again.
 pub fn numbers(members: &[(&str, u64)]) -> Value {
-    members.iter().map(|(name, value)| ((*name).to_string(), Value::from(*value))).collect()
+    // What collects into an object sorts before.
+    let mut object = Value::Object(Map::new());
+    for (name, value) in members {
+        object[*name] = (*value).into();
+    }
+    object
 }
 
 #[cfg(test)]

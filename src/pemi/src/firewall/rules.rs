@@ -179,9 +179,19 @@ impl Devices<'_> {
     }
 }
 
-fn set(items: impl IntoIterator<Item = impl Display>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+/// Not of any iterator: each kind would be code of its own.
+fn set(items: &[String]) -> String {
     format!("{{ {} }}", items.join(", "))
+}
+
+fn ports(numbers: &[u16]) -> String {
+    let words: Vec<String> = numbers.iter().map(u16::to_string).collect();
+    set(&words)
+}
+
+fn names(of: &[String]) -> String {
+    let words: Vec<String> = of.iter().map(|name| format!("\"{name}\"")).collect();
+    set(&words)
 }
 
 #[cfg(test)]

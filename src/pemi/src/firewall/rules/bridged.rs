@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, clean_set, queue, queues, set};
+use super::{AFTER_FILTERS, Devices, clean_set, names, ports, queue, queues};
 use crate::config::Config;
 
 /// Flows remembered as let go, each of them in both directions.
@@ -65,7 +65,7 @@ pub fn nft(config: &Config) -> String {
 /// Which packets are ours. A device may be a port of a bridge, or a bridge: then all of
 /// its ports.
 fn forward(config: &Config) -> String {
-    let ports = set(&config.port);
+    let ports = ports(&config.port);
     let [from_clean, to_clean] = match config.gates() {
         true => ["ether saddr != @clean ", "ether daddr != @clean "],
         false => ["", ""],
@@ -80,7 +80,7 @@ fn forward(config: &Config) -> String {
         Devices::None => String::new(),
         Devices::Any => both("", ""),
         Devices::Of(devices) => {
-            let devices = set(devices.iter().map(|name| format!("\"{name}\"")));
+            let devices = names(devices);
             let of = |from, to| both(&format!("{from} {devices} "), &format!("{to} {devices} "));
             of("iifname", "oifname") + &of("meta ibrname", "meta obrname")
         }

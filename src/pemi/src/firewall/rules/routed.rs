@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, MET, TABLE, clean_set, queue, queues, set, share};
+use super::{AFTER_FILTERS, Devices, MET, TABLE, clean_set, names, ports, queue, queues, share};
 use crate::config::{Config, Share};
 
 /// The longest TCP segment without data: IPv6's header, TCP's, and as many options as there can be.
@@ -93,18 +93,17 @@ fn sends(config: &Config) -> bool {
     config.reports()
 }
 
-/// Tests for the packets that wait for the daemon. What a ring shows does not.
-fn queued_of<'a>(config: &'a Config, devices: Devices<'a>) -> impl Iterator<Item = Test<'a>> {
-    let seen = config.rings();
-    ours_of(config, devices).filter(move |test| !(seen && matches!(test, Test::ToClient(..))))
-}
-
 /// Tests for the packets of all connections that may be helped.
-fn ours_of<'a>(config: &'a Config, devices: Devices<'a>) -> impl Iterator<Item = Test<'a>> {
-    let both = move |flows| [Test::ToServer(devices, flows), Test::ToClient(devices, flows)];
-    flows(config).into_iter().flat_map(both)
+fn ours_of<'a>(config: &'a Config, devices: Devices<'a>) -> Vec<Test<'a>> {
+    let mut tests = Vec::new();
+    for flows in flows(config) {
+        tests.push(Test::ToServer(devices, flows));
+        tests.push(Test::ToClient(devices, flows));
+    }
+    tests
 }
 
+/// The rules of a chain. One after the other, since a chain of iterators is twice the code.
 fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
     let Config { mark, bypass_mark, helped_mark, .. } = *config;
     let devices = Devices::of(config);
@@ -114,30 +113,34 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
         // The first rule of fw4's forward chain puts connections into its flowtable, past
         // which no packet comes: they have to be marked before it (`no_offload`).
         Chain::Claim => {
-            let claimed = rule(vec![Test::OfConnection(helped_mark)], Act::Return);
-            let claim = |test| {
+            let mut rules = vec![rule(vec![Test::OfConnection(helped_mark)], Act::Return)];
+            for test in ours_of(config, devices) {
                 let mut tests = vec![test, Test::NotOfConnection(bypass_mark)];
-                tests.extend(sends(config).then_some(Test::NotTranslated));
-                rule(tests, Act::Mark(helped_mark))
-            };
-            [claimed].into_iter().chain(ours_of(config, devices).map(claim)).collect()
+                if sends(config) {
+                    tests.push(Test::NotTranslated);
+                }
+                rules.push(rule(tests, Act::Mark(helped_mark)));
+            }
+            rules
         }
         // All others leave by one test: each costs a small router fifty instructions a packet.
         Chain::Forward => {
-            let others = rule(vec![Test::NotOfConnection(helped_mark)], Act::Return);
+            let mut rules = vec![rule(vec![Test::NotOfConnection(helped_mark)], Act::Return)];
             // Of which devices they are, `claim` has asked: names take longest to compare.
-            let ours = queued_of(config, Devices::Any).map(|test| rule(vec![test], Act::Help));
-            let seen = ours_of(config, Devices::Any).filter(|_| config.rings());
-            let seen = seen.filter(|test| matches!(test, Test::ToClient(..)));
-            let short = seen.map(|test| rule(vec![test], Act::Shorten));
-            [others].into_iter().chain(ours).chain(short).collect()
+            for test in ours_of(config, Devices::Any) {
+                // What a ring shows does not wait for the daemon.
+                let shown = config.rings() && matches!(test, Test::ToClient(..));
+                rules.push(rule(vec![test], if shown { Act::Shorten } else { Act::Help }));
+            }
+            rules
         }
         // The daemon adds bypass_mark to the mark of the packet with whose verdict it lets a flow
         // go, and has the kernel take that packet through this hook once more.
         Chain::Help => {
             let exchange = Act::Exchange { clear: helped_mark, set: bypass_mark };
-            let exchange = rule(vec![Test::Marked(bypass_mark)], exchange);
-            [exchange].into_iter().chain(to_queues(config)).collect()
+            let mut rules = vec![rule(vec![Test::Marked(bypass_mark)], exchange)];
+            to_queues(config, &mut rules);
+            rules
         }
         Chain::Short => Vec::new(),
         // Copies are no new packets to connection tracking, except on their way up,
@@ -151,16 +154,16 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
 
 /// The rules that bring packets to the queues. Where rings show what goes to clients, each queue has
 /// clients of its own, and who is none of the others' is the last one's.
-fn to_queues(config: &Config) -> Vec<Rule<'_>> {
-    let (first, last) = queues(config);
-    if !config.rings() || first == last {
-        return vec![Rule { tests: vec![], act: Act::Queue(first, last) }];
+fn to_queues<'a>(config: &'a Config, rules: &mut Vec<Rule<'a>>) {
+    let (mut first, last) = queues(config);
+    while config.rings() && first < last {
+        for version in share::VERSIONS {
+            let tests = vec![Test::From(config.share(first), version)];
+            rules.push(Rule { tests, act: Act::Queue(first, first) });
+        }
+        first += 1;
     }
-    let rule = |queue, tests| Rule { tests, act: Act::Queue(queue, queue) };
-    let own = (first..last).flat_map(|queue| {
-        share::VERSIONS.map(|version| rule(queue, vec![Test::From(config.share(queue), version)]))
-    });
-    own.chain([rule(last, vec![])]).collect()
+    rules.push(Rule { tests: vec![], act: Act::Queue(first, last) });
 }
 
 /// The inside of the nft table.
@@ -201,7 +204,7 @@ pub fn shortcut(devices: &[String]) -> String {
         // What is not there cannot be deleted.
         return format!("{start}add {table} {{ hook ingress priority filter; }}\ndelete {table}\n");
     }
-    let devices = set(devices.iter().map(|name| format!("\"{name}\"")));
+    let devices = names(devices);
     format!(
         "{start}add {table} {{ hook ingress priority filter; devices = {devices}; }}\n\
          add rule inet {TABLE} short flow add @{FLOWTABLE}\n"
@@ -211,9 +214,13 @@ pub fn shortcut(devices: &[String]) -> String {
 /// The rest of a chain.
 fn write_rules(text: &mut String, rules: &[Rule]) {
     for rule in rules {
-        let tests = rule.tests.iter().map(nft_test);
-        let words: Vec<String> = tests.chain([nft_act(&rule.act)]).collect();
-        let _ = writeln!(text, "\t\t{}", words.join(" "));
+        text.push_str("\t\t");
+        for test in &rule.tests {
+            text.push_str(&nft_test(test));
+            text.push(' ');
+        }
+        text.push_str(&nft_act(&rule.act));
+        text.push('\n');
     }
     text.push_str("\t}\n");
 }
@@ -231,10 +238,13 @@ pub fn resting(config: &Config) -> String {
         text.push_str("\t\tct original ip6 saddr @clean6 return\n");
     }
     let devices = Devices::of(config);
-    let begins = |test: &Test| matches!(test, Test::ToServer(..));
-    let tests = ours_of(config, devices).filter(|test| devices != Devices::None && begins(test));
-    let claim = |test| Rule { tests: vec![test], act: Act::Meet(config.helped_mark) };
-    write_rules(&mut text, &tests.map(claim).collect::<Vec<_>>());
+    let mut claims = Vec::new();
+    for test in ours_of(config, devices) {
+        if devices != Devices::None && matches!(test, Test::ToServer(..)) {
+            claims.push(Rule { tests: vec![test], act: Act::Meet(config.helped_mark) });
+        }
+    }
+    write_rules(&mut text, &claims);
     let _ = writeln!(text, "\n\tchain {}", output());
     write_rules(&mut text, &rules(config, Chain::Output));
     text
@@ -264,15 +274,15 @@ fn base(kind: &str, hook: &str, priority: impl std::fmt::Display) -> String {
 
 fn nft_test(test: &Test) -> String {
     let of = |word: &str, devices: &Devices| match devices {
-        Devices::Of(names) => {
-            format!("{word} {} ", set(names.iter().map(|name| format!("\"{name}\""))))
+        Devices::Of(of) => {
+            format!("{word} {} ", names(of))
         }
         Devices::Any | Devices::None => String::new(),
     };
     match test {
         Test::ToServer(devices, flows) => {
             let flows = match flows {
-                Flows::Quic(ports) => format!("udp dport {}", set(*ports)),
+                Flows::Quic(of) => format!("udp dport {}", ports(of)),
                 Flows::Udp => "meta l4proto udp".into(),
                 Flows::Tcp => {
                     format!("tcp flags & (fin | rst | psh) == 0 meta length <= {WITHOUT_DATA}")
@@ -282,13 +292,13 @@ fn nft_test(test: &Test) -> String {
         }
         Test::ToClient(devices, flows) => {
             let flows = match flows {
-                Flows::Quic(ports) => format!("udp sport {}", set(*ports)),
+                Flows::Quic(of) => format!("udp sport {}", ports(of)),
                 Flows::Udp => "meta l4proto udp".into(),
                 Flows::Tcp => "meta l4proto tcp".into(),
             };
             format!("{}{flows} ct state established ct direction reply", of("oifname", devices))
         }
-        Test::ForServers(ports) => format!("udp dport {}", set(*ports)),
+        Test::ForServers(of) => format!("udp dport {}", ports(of)),
         Test::Marked(mark) => format!("meta mark & {mark:#010x} != 0"),
         Test::OfConnection(mark) => format!("ct mark & {mark:#010x} != 0"),
         Test::NotOfConnection(mark) => format!("ct mark & {mark:#010x} == 0"),
@@ -347,13 +357,22 @@ pub fn iptables(config: &Config) -> String {
 
 /// iptables knows no sets: a rule for each combination.
 fn alternatives(tests: &[Test]) -> Vec<String> {
-    tests.iter().fold(vec![String::new()], |lines, test| {
-        let each = iptables_test(test);
-        lines
-            .iter()
-            .flat_map(|line| each.iter().map(move |test| format!("{line} {test}")))
-            .collect()
-    })
+    let mut lines = vec![String::new()];
+    for test in tests {
+        lines = pairs(&lines, &iptables_test(test), " ");
+    }
+    lines
+}
+
+/// Each of these followed by each of those.
+fn pairs(these: &[String], those: &[String], between: &str) -> Vec<String> {
+    let mut all = Vec::with_capacity(these.len() * those.len());
+    for first in these {
+        for second in those {
+            all.push(format!("{first}{between}{second}"));
+        }
+    }
+    all
 }
 
 fn iptables_test(test: &Test) -> Vec<String> {
@@ -365,10 +384,7 @@ fn iptables_test(test: &Test) -> Vec<String> {
             Devices::Of(names) => names.iter().map(|name| format!("{flag} {name} ")).collect(),
             Devices::Any | Devices::None => vec![String::new()],
         };
-        let with = |device: &String| -> Vec<String> {
-            flows.iter().map(|flow| format!("{device}{flow}{tracked}")).collect()
-        };
-        devices.iter().flat_map(with).collect()
+        pairs(&pairs(&devices, &flows, ""), &[tracked.to_string()], "")
     };
     match test {
         Test::ToServer(devices, flows) => {

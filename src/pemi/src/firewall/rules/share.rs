@@ -33,7 +33,8 @@ pub(super) fn nft(share: Share, version: Version) -> String {
         Version::V6 => "ip6",
     };
     let bits = version.end(share.bits());
-    format!("{word} saddr & {bits} {}", set(share.ends().map(|its| version.end(its))))
+    let ends: Vec<String> = share.ends().map(|its| version.end(its).to_string()).collect();
+    format!("{word} saddr & {bits} {}", set(&ends))
 }
 
 /// The same, one for each of the ends of their addresses. The same text is for both programs: each
