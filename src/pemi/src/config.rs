@@ -14,6 +14,7 @@ pub(crate) mod flags;
 mod memory;
 pub mod options;
 mod problem;
+mod share;
 
 pub use memory::fits;
 pub use options::{
@@ -21,6 +22,7 @@ pub use options::{
 };
 use options::{Entry, MAIN, SECTIONS, TABLE};
 pub use problem::{Error, Problem};
+pub(crate) use share::{BITS, Share};
 
 /// Devices that may have a ring (chosen: more networks than a router has).
 pub(crate) const MOST_RINGS: usize = 8;
@@ -84,13 +86,18 @@ impl Config {
         self.capture == Capture::Ring && self.against_rings().is_none()
     }
 
+    /// Whose clients the queue with this number has beside a ring; all are those of the only one.
+    pub(crate) fn share(&self, queue: u16) -> Share {
+        let narrow = |number: u16| u8::try_from(number).unwrap_or(u8::MAX);
+        Share { queues: narrow(self.queues.max(1)), index: narrow(queue.wrapping_sub(self.queue)) }
+    }
+
     /// What in other options speaks against rings.
     pub fn against_rings(&self) -> Option<&'static str> {
         let reasons = [
             (self.mode != Mode::Routed, "mode is not 'routed'"),
             (self.direction != Repaired::Down, "direction is not 'down'"),
             (self.reports(), "repair is not 'infer', so packets may have to be taken out"),
-            (self.queues > 1, "there are several queues"),
             (self.device.is_empty(), "there is no device or network"),
             (self.device.len() > MOST_RINGS, "there are more than 8 devices"),
         ];
@@ -131,8 +138,9 @@ pub fn load(file: &Path) -> Result<(Config, Vec<String>), Error> {
 
 /// Reads the text of a file for a machine with so much memory, if that is known.
 pub fn parse(text: &str, memory_kib: Option<u64>) -> Result<(Config, Vec<String>), Error> {
-    let value: Value =
-        serde_json::from_str(text).map_err(|e| Error::File(format!("is not JSON: {e}")))?;
+    // As everywhere else: of two kinds of text there would be two readers.
+    let value: Value = serde_json::from_slice(text.as_bytes())
+        .map_err(|e| Error::File(format!("is not JSON: {e}")))?;
     let Value::Object(object) = value else {
         return Err(Error::File("is not a JSON object".into()));
     };
@@ -237,7 +245,7 @@ pub fn repair(text: &str) -> String {
 }
 
 fn without_problems(text: &str, memory_kib: Option<u64>) -> String {
-    let mut object = match serde_json::from_str(text) {
+    let mut object = match serde_json::from_slice(text.as_bytes()) {
         Ok(Value::Object(object)) => object,
         _ => Map::new(),
     };

@@ -110,6 +110,8 @@ fn rules_are_good_syntax() {
     let Some(net) = Net::new() else { return };
     for config in [
         r#"{"device": ["lan0", "lan1"], "port": [443, 8443], "queues": 2}"#,
+        r#"{"device": "lan0", "repair": "infer", "capture": "ring", "queues": 2}"#,
+        r#"{"device": "lan0", "repair": "infer", "capture": "ring", "queues": 7}"#,
         "{}",
         NOBODY,
         r#"{"device": "lan0", "mode": "bridged"}"#,

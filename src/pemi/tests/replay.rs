@@ -273,14 +273,18 @@ fn what_does_not_count_is_counted() {
     let dns = ipv4(CLIENT, ([10, 77, 0, 1], 53), b"query");
     // Of the last one only the beginning has been captured.
     let cut = talk.packets[0].1[..100].to_vec();
-    talk.packets.extend([tcp, dns, cut].map(|packet| (talk.now, packet)));
+    // Two in one.
+    let merged = ipv4(SERVER, CLIENT, &short(99, 2000));
+    talk.packets.extend([tcp, dns, cut, merged].map(|packet| (talk.now, packet)));
     let file = File::new("skipped", &talk.pcap(false, 1, ethernet));
     let (all, _) = report(&[file.name()]);
     assert_eq!(
         all["packets"],
-        json!({"read": 2 * whole + 3, "quic": whole, "other": 0, "skipped": whole + 3,
-            "skipped_for": {"twice": whole, "not_udp": 1, "direction": 1, "cut": 1}})
+        json!({"read": 2 * whole + 4, "quic": whole, "other": 0, "skipped": whole + 4,
+            "skipped_for": {"twice": whole, "not_udp": 1, "direction": 1, "cut": 1, "merged": 1}})
     );
+    let text = String::from_utf8(replay(&[file.name()]).stdout).unwrap();
+    assert!(text.contains("ethtool -K"), "{text}");
     assert_eq!(all["flows"][0]["inferred"], 1);
 
     let quic = |arguments: &[&str]| {

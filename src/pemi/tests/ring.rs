@@ -7,12 +7,13 @@
 mod lab;
 
 use std::fs;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::talk::{PLAIN, RING, Talk, count, hole, long, no_echo, receive, ring, short};
 use lab::{Daemon, ENDS, Net, PATIENCE};
+use pemi::sys::socket::set_option;
 use serde_json::{Value, json};
 
 /// More packets than a ring has room for.
@@ -198,51 +199,90 @@ fn a_ring_that_does_not_show_a_packet_of_our_own_makes_the_queue_do() {
     falls_back(&mut daemon, "for a trial");
 }
 
-/// Packets that stay together on their way, as a sender's, and a network card's that merges.
-#[test]
-fn merged_packets_make_the_queue_do() {
+/// The server sends several datagrams at once, which stay together, or come together again, where
+/// the device lets them; until the queue does. All of them get to the client.
+fn merged(net: &Net) {
     const UDP_SEGMENT: libc::c_int = 103;
-    const EACH: libc::c_int = 400;
-    let Some(net) = net() else { return };
+    const EACH: u32 = 400;
+    const TOGETHER: u8 = 4;
     let mut daemon = net.start(&RING);
-    let talk = Talk::settled(&net, ENDS[0]);
-    // SAFETY: a live number and its length.
-    let set = unsafe {
-        libc::setsockopt(
-            talk.server.as_raw_fd(),
-            libc::SOL_UDP,
-            UDP_SEGMENT,
-            std::ptr::from_ref(&EACH).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    assert_eq!(set, 0);
+    let talk = Talk::settled(net, ENDS[0]);
+    set_option(talk.server.as_fd(), libc::SOL_UDP, UDP_SEGMENT, &[EACH]).unwrap();
     let start = Instant::now();
     while used(&daemon.until(|_| true)) == "ring" {
         assert!(start.elapsed() < PATIENCE, "nobody notices: {}", daemon.until(|_| true));
-        talk.server.send(&[0x41; 4 * EACH as usize]).unwrap();
-        for _ in 0..4 {
+        let datagram = |number| [number; EACH as usize];
+        talk.server.send((0..TOGETHER).map(datagram).collect::<Vec<_>>().as_flattened()).unwrap();
+        for number in 0..TOGETHER {
             // Copies of the beginning may come in between.
-            while receive(&talk.client) != [0x41; EACH as usize] {}
+            while receive(&talk.client) != datagram(number) {}
         }
     }
     falls_back(&mut daemon, "several packets in one");
+    // With rules for it the queue helps.
+    net.attach(&json!({"device": "lan0"}));
+    drop(talk);
+    assert!((0..TRIES).any(|_| hole(&mut Talk::settled(net, ENDS[0]))));
+}
+
+#[test]
+fn packets_that_a_sender_leaves_together_make_the_queue_do() {
+    let Some(net) = net() else { return };
+    merged(&net);
+}
+
+#[test]
+fn packets_that_the_router_merges_make_the_queue_do() {
+    let Some(net) = net() else { return };
+    // They come one by one, and are merged where they come in.
+    net.tool("s", "ethtool -K eth0 tx-udp-segmentation off");
+    net.tool("r", "ethtool -K wan0 gro on rx-udp-gro-forwarding on");
+    merged(&net);
 }
 
 #[test]
 fn other_options_may_speak_against_a_ring() {
     let Some(net) = net() else { return };
     let flags = ["--device", "lan0", "--capture", "ring"];
-    for (more, reason) in [
-        (&["--repair", "radio"][..], "repair"),
-        (&["--direction", "both"], "direction"),
-        (&["--repair", "infer", "--queues", "2"], "queues"),
-    ] {
+    for (more, reason) in
+        [(&["--repair", "radio"][..], "repair"), (&["--direction", "both"], "direction")]
+    {
         let mut daemon = net.start(&[&flags[..], more].concat());
         falls_back(&mut daemon, reason);
     }
     let mut daemon = net.start(&["--repair", "infer", "--capture", "ring"]);
     falls_back(&mut daemon, "no device");
+}
+
+/// Clients whose addresses end differently are those of different queues, each of which has to see
+/// both directions of their flows.
+#[test]
+fn several_queues_share_clients_out() {
+    let mut config = ring();
+    config["queues"] = json!(2);
+    let Some(net) = Net::ruled(&config) else { return };
+    no_echo(&net);
+    for other in ["10.77.0.3/24", "fd77:0::3/64 nodad"] {
+        net.ip("c", &format!("addr add {other} dev eth0"));
+    }
+    let mut daemon = net.start(&[&RING[..], &["--queues", "2"]].concat());
+    for (client, server) in ENDS {
+        for (queue, end) in [(0, "2"), (1, "3")] {
+            let client = format!("{}{end}", &client[..client.len() - 1]);
+            let packets = |daemon: &mut Daemon| {
+                let status = daemon.until(|_| true);
+                [0, 1].map(|queue| count(&status, &format!("/queues/{queue}/packets")))
+            };
+            let before = packets(&mut daemon);
+            let helped = (0..TRIES).any(|_| hole(&mut Talk::settled(&net, (&client, server))));
+            assert!(helped, "{client}: {}", daemon.until(|_| true));
+            let after = packets(&mut daemon);
+            assert!(after[queue] > before[queue], "{client}: {before:?} {after:?}");
+            assert_eq!(after[1 - queue], before[1 - queue], "{client}");
+        }
+    }
+    let status = daemon.until(|_| true);
+    assert_eq!((used(&status), &status["errors"]), ("ring", &json!([])), "{status}");
 }
 
 /// A queue's thread has one right more than for the queue, and needs no other for a ring.

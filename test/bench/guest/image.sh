@@ -37,9 +37,9 @@ daemon=$(package/portable/build.sh "$package")
 # The traffic in the same way, so that the same compiler has made both ends of it.
 RUSTFLAGS="$rustflags" PATH="$root/.venv/bin:$PATH" \
   cargo "+$nightly" zigbuild --quiet --locked --manifest-path test/Cargo.toml --release \
-  -p pemi-bench --bin traffic --bin accept-all \
+  -p pemi-bench --bin traffic --bin latency --bin accept-all \
   --target "$triple" --target-dir target/portable/bench -Z build-std=std,panic_abort >&2
-built=("$daemon" target/portable/bench/"$triple"/release/{traffic,accept-all})
+built=("$daemon" target/portable/bench/"$triple"/release/{traffic,latency,accept-all})
 
 take() {
   local file=$1 needed library found

@@ -49,7 +49,8 @@ _NETWORKS = ("ipv6", "bridged")
 @pytest.fixture(scope="module")
 def boots() -> list[list[series.Run]]:
     parts = [[*_TROUBLED, _gate_is_closed("reload")]]
-    parts += [[_setup("lossy1", None, network, 800_000)] for network in _NETWORKS]
+    # 580 packets, of which even an unlucky seed loses a few.
+    parts += [[_setup("lossy3", None, network, 800_000)] for network in _NETWORKS]
     return series.carry_out(parts, jobs=len(os.sched_getaffinity(0)))
 
 
@@ -83,8 +84,10 @@ def test_what_happens_to_the_daemon_costs_no_packet_and_no_order(troubled, name)
     assert passage["came"] > _BYTES / 1452
     assert (passage["missing"], passage["overtaken"]) == (0, 0)
     assert passage["held_ms_max"] < _HELD_MS
-    # One copy for each loss, and of what was sent in two ways in that moment.
-    assert run["inference"]["copies"] - run["inference"]["copies_needed"] <= 1
+    # One copy for each loss, and of what was sent in two ways in that moment. A daemon that has
+    # just begun knows nothing of a flow that goes on, and infers until it pauses.
+    needless = run["inference"]["copies"] - run["inference"]["copies_needed"]
+    assert needless <= (0.01 * passage["came"] if name == "kill" else 1)
 
 
 @pytest.mark.parametrize("name", _AIR)
@@ -123,6 +126,7 @@ def test_a_gate_stays_closed_when_options_are_read_again(boots):
 @pytest.mark.parametrize("number", range(len(_NETWORKS)))
 def test_other_networks_are_helped_alike(boots, number):
     (run,) = boots[1 + number]
-    assert run["inference"]["losses"] >= 3
-    assert run["inference"]["copies"] == run["inference"]["losses"]
+    losses = run["inference"]["losses"]
+    # A copy may be lost, too.
+    assert 3 <= losses <= run["inference"]["copies"] <= 1.2 * losses
     assert run["router"]["status"]["reports"]["clients"] == 1

@@ -49,7 +49,7 @@ impl Engine {
             return;
         };
         match station {
-            Station::Joined => {}
+            Station::Joined => hop.reports.try_again(),
             Station::Gone => hop.counts.forget(),
             Station::Moved => {
                 hop.moved(now);

@@ -175,6 +175,7 @@ impl Hop {
         self.unanswered = 0;
         self.last_probe = None;
         self.counts.forget();
+        self.reports.try_again();
     }
 
     /// A packet went to the client of which a loss would have shown.

@@ -74,9 +74,17 @@ impl Reports {
         if let State::Missing(since) = self.state
             && now.since(since) >= AGAIN
         {
-            *self = Reports { awaited: self.awaited, ..Reports::new() };
+            self.try_again();
         }
         self.expected()
+    }
+
+    /// A trial that was failed is made again: the client is with another access point, or with this
+    /// one anew, and that none came while it was with none says nothing of what will.
+    pub fn try_again(&mut self) {
+        if !self.expected() {
+            *self = Reports { awaited: self.awaited, ..Reports::new() };
+        }
     }
 
     /// Whether one more may be awaited.
@@ -161,6 +169,20 @@ mod tests {
         (0..TRIAL).for_each(|_| silent.missed(at(100)));
         assert!(!silent.expected() && !silent.worth_asking(at(101)));
         assert!(silent.worth_asking(at(100) + AGAIN) && silent.state == State::Trial);
+    }
+
+    #[test]
+    fn elsewhere_they_are_tried_anew() {
+        let mut reports = Reports::new();
+        (0..=TRIAL).for_each(|_| reports.asked());
+        (0..TRIAL).for_each(|_| reports.missed(at(100)));
+        assert!(!reports.worth_asking(at(500)));
+        reports.try_again();
+        assert!(reports.worth_asking(at(501)) && reports.proven().is_none());
+        assert_eq!(reports.awaited, 1, "that one may still come");
+        (0..TRIAL).for_each(|n| reports.came(at(600), at(600 - i64::from(n)), true));
+        reports.try_again();
+        assert_eq!(reports.proven(), Some(true));
     }
 
     #[test]

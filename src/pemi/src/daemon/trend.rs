@@ -214,7 +214,7 @@ fn text(rings: &[Ring; 2]) -> String {
 }
 
 fn parse(text: &str) -> Option<[Ring; 2]> {
-    let file: Value = serde_json::from_str(text).ok()?;
+    let file: Value = serde_json::from_slice(text.as_bytes()).ok()?;
     let mut rings = empty();
     rings[0].read(&file["day"])?;
     rings[1].read(&file["week"])?;

@@ -16,6 +16,7 @@ use crate::config::{Config, Mode};
 
 mod bridged;
 mod routed;
+mod share;
 
 pub use routed::shortcut;
 
@@ -152,11 +153,9 @@ fn clean_set(name: &str, kind: &str) -> String {
 
 /// Packets pass while no daemon is there (`bypass`). The kernel spreads flows over
 /// several queues by their two addresses, in both directions alike.
-fn queue(config: &Config) -> String {
-    match queues(config) {
-        (first, last) if first == last => format!("counter queue flags bypass to {first}"),
-        (first, last) => format!("counter queue flags bypass to {first}-{last}"),
-    }
+fn queue((first, last): (u16, u16)) -> String {
+    let more = if first == last { String::new() } else { format!("-{last}") };
+    format!("counter queue flags bypass to {first}{more}")
 }
 
 /// Whose packets are ours.

@@ -14,6 +14,9 @@ const HEADER_LEN: u16 = 0xb1;
 const IF_EQUAL: u16 = 0x15;
 pub(crate) const IF_ANY_BIT: u16 = 0x45;
 const SKIP: u16 = 0x05;
+const AND: u16 = 0x54;
+/// What is left of it after a division.
+const REMAINDER: u16 = 0x94;
 pub(crate) const RETURN: u16 = 0x06;
 
 // Of linux/filter.h: places that are no bytes of the frame, and where its IP header is.
@@ -59,6 +62,22 @@ pub(crate) const ONLY_UDP: [sock_filter; 16] = [
 pub(crate) const SOURCE_PORT: sock_filter = op(LOAD_HALF_AT_X, IP);
 /// Behind [`ONLY_UDP`]: loads the port of the receiver.
 pub(crate) const DESTINATION_PORT: sock_filter = op(LOAD_HALF_AT_X, IP + 2);
+
+/// Behind [`ONLY_UDP`]: nothing of it goes on unless these bits at the end of the receiver's address,
+/// as a number divided by `by`, leave `rest`.
+pub(crate) fn receiver(bits: u8, by: u8, rest: u8) -> [sock_filter; 9] {
+    [
+        op(LOAD_HALF, PROTOCOL),
+        jump(IF_EQUAL, libc::ETH_P_IP as u32, 0, 2),
+        op(LOAD_BYTE, IP + 19),
+        op(SKIP, 1),
+        op(LOAD_BYTE, IP + 39),
+        op(AND, bits.into()),
+        op(REMAINDER, by.into()),
+        only_if(rest.into()),
+        op(RETURN, 0),
+    ]
+}
 
 /// Nothing of it goes on unless what was loaded is one of `values`, of which no more than
 /// [`MOST`] count.
@@ -134,6 +153,10 @@ pub(crate) mod tests {
                 }
                 SET_X => {
                     x = k;
+                    continue;
+                }
+                AND | REMAINDER => {
+                    a = if code == AND { a & k } else { a % k };
                     continue;
                 }
                 LOAD_HALF_AT_X => half(k + x),

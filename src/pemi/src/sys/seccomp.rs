@@ -71,7 +71,7 @@ pub fn install(file: &Path) -> Result<(), Error> {
 /// Puts the filter of a file into force. The process must have one thread.
 pub fn apply(file: &Path) -> Result<Outcome, Error> {
     let text = fs::read_to_string(file).map_err(Error::Unreadable)?;
-    let filter: Value = serde_json::from_str(&text).map_err(Error::NotJson)?;
+    let filter: Value = serde_json::from_slice(text.as_bytes()).map_err(Error::NotJson)?;
     let Some(architecture) = calls::ARCHITECTURE else { return Ok(Outcome::Impossible) };
     let program = compile(&filter, architecture)?;
     match load(&program) {

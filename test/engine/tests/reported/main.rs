@@ -235,6 +235,33 @@ fn where_nobody_reports_losses_are_inferred() {
 }
 
 #[test]
+fn a_client_that_comes_back_is_tried_again() {
+    for station in [Station::Joined, Station::Moved] {
+        let mut bench = Bench::new(config(), 1);
+        let client = Flow::v4(0).client.ip();
+        let asked = |bench: &Bench| bench.router.stats(bench.now).reports_asked;
+        let show = |bench: &mut Bench, from: u64| {
+            for n in from..from + 20 {
+                bench.show(0, Direction::Down, &short(1, n, 1200));
+                bench.pass(20 * MS);
+            }
+        };
+        show(&mut bench, 0);
+        bench.all_arrived();
+        // It is away for a second, and what is sent meanwhile is not reported.
+        show(&mut bench, 20);
+        show(&mut bench, 40);
+        bench.router.tickets.clear();
+        let before = asked(&bench);
+        show(&mut bench, 60);
+        assert_eq!(asked(&bench), before, "the trial has failed");
+        bench.router.engine.on_station(bench.now, client, station);
+        show(&mut bench, 80);
+        assert!(asked(&bench) > before, "{station:?}");
+    }
+}
+
+#[test]
 fn losses_that_are_not_counted_are_not_believed() {
     let mut bench = Bench::new(config(), 1);
     for n in 0..2_000 {

@@ -97,6 +97,13 @@ impl Player {
         self.act();
     }
 
+    /// Packets pass that nobody can look at.
+    pub fn gap(&mut self, time: Time) {
+        self.advance(time.max(self.now));
+        self.engine.on_gap(self.now);
+        self.act();
+    }
+
     /// Does all that is due until then, in the order in which it falls due.
     fn advance(&mut self, until: Time) {
         loop {

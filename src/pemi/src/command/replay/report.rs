@@ -13,6 +13,10 @@ use crate::command::show;
 /// Flows in the text; JSON has all.
 const TEXT_FLOWS: usize = 20;
 
+/// What to do about packets that were merged before they were captured.
+const MERGED: &str = "several packets in one cannot be told apart, so what is said here is about the \
+                      others; capture with `ethtool -K DEVICE gro off`, on the device to the servers";
+
 /// Packets of the capture and why some were not shown to the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -26,6 +30,8 @@ pub struct Counts {
     pub twice: u64,
     /// Not captured whole.
     pub cut: u64,
+    /// Several in one.
+    pub merged: u64,
 }
 
 /// Everything that the report is made of.
@@ -63,13 +69,19 @@ impl Report<'_> {
             ("read", c.read),
             ("quic", s.packets_quic),
             ("other", s.packets_other),
-            ("skipped", c.not_udp + c.direction + c.twice + c.cut),
+            ("skipped", c.not_udp + c.direction + c.twice + c.cut + c.merged),
         ]
     }
 
-    fn skipped(&self) -> Named<4> {
+    fn skipped(&self) -> Named<5> {
         let c = &self.counts;
-        [("not_udp", c.not_udp), ("direction", c.direction), ("twice", c.twice), ("cut", c.cut)]
+        [
+            ("not_udp", c.not_udp),
+            ("direction", c.direction),
+            ("twice", c.twice),
+            ("cut", c.cut),
+            ("merged", c.merged),
+        ]
     }
 
     fn losses(&self) -> Named<4> {
@@ -135,6 +147,9 @@ impl Report<'_> {
         line("capture", &format!("{}, {} s", self.file, seconds(self.duration)));
         line("packets", &words(&self.packets()));
         line("skipped", &words(&self.skipped()));
+        if self.counts.merged > 0 {
+            line("merged", MERGED);
+        }
         line("bytes", &words(&self.bytes()));
         line("losses", &words(&self.losses()));
         line("would resend", &words(&self.resent()));

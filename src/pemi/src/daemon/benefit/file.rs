@@ -32,7 +32,7 @@ pub fn text(networks: &[Network], now_unix: u64) -> String {
 
 /// Those that are in a text, if it is one of ours.
 pub fn parse(text: &str, now_unix: u64) -> Option<Vec<Network>> {
-    let Value::Object(file) = serde_json::from_str(text).ok()? else { return None };
+    let Value::Object(file) = serde_json::from_slice(text.as_bytes()).ok()? else { return None };
     let mut networks = Vec::new();
     for (name, its) in file {
         let mut network = Network::new(name);

@@ -30,7 +30,7 @@ mod silence;
 mod trial;
 
 use drain::Drain;
-use filter::Clients;
+use filter::{Clients, Ours};
 use silence::Silence;
 
 /// While packets come they are looked at this often at least, if nothing else wakes the thread
@@ -48,10 +48,7 @@ const ODD: u32 = 16;
 pub(crate) struct Rings {
     queue: Nfqueue,
     taps: Vec<Tap>,
-    /// Bits of the mark of what the daemon sends itself.
-    mark: u32,
-    /// The servers' ports.
-    servers: Vec<u16>,
+    ours: Ours,
     drain: Drain,
     /// The tap whose frame is in hand.
     hand: Option<usize>,
@@ -102,7 +99,7 @@ impl Tap {
     }
 
     /// Sees what goes to this port of a client, and whatever else it saw.
-    fn watch(&mut self, port: u16, now: Time, mark: u32, servers: &[u16]) -> Result<(), Trouble> {
+    fn watch(&mut self, port: u16, now: Time, ours: &Ours) -> Result<(), Trouble> {
         self.heard = now;
         let new = self.clients.heard(port, now);
         if !self.watches {
@@ -116,13 +113,15 @@ impl Tap {
         let tries = self.watches && !self.tried;
         if tries {
             self.tried = true;
-            self.ring.filter(&trial::program(mark)).map_err(|error| Trouble::refused(&error))?;
-            if !trial::shows(&mut self.ring, mark).map_err(|error| Trouble::refused(&error))? {
+            self.ring
+                .filter(&trial::program(ours.mark))
+                .map_err(|error| Trouble::refused(&error))?;
+            if !trial::shows(&mut self.ring, ours.mark).map_err(|error| Trouble::refused(&error))? {
                 return Err(Trouble::Untrue);
             }
         }
         if new || tries {
-            let program = self.clients.program(mark, servers);
+            let program = self.clients.program(ours);
             self.ring.filter(&program).map_err(|error| Trouble::refused(&error))?;
         }
         Ok(())
@@ -145,10 +144,9 @@ impl Rings {
     /// [`Counters::trouble`].
     pub fn new(queue: Nfqueue, config: &Config) -> Rings {
         let mut rings = Rings {
-            queue,
             taps: Vec::new(),
-            mark: 0,
-            servers: Vec::new(),
+            ours: Ours::of(config, queue.id()),
+            queue,
             drain: Drain::default(),
             hand: None,
             client: None,
@@ -246,7 +244,7 @@ impl Rings {
             self.ways[0] = to;
         }
         let (now, tap) = (self.drain.until, &mut self.taps[at]);
-        if let Err(trouble) = tap.watch(port, now, self.mark, &self.servers) {
+        if let Err(trouble) = tap.watch(port, now, &self.ours) {
             self.give_up(trouble);
         } else if answered && tap.silence.heard(now) {
             self.give_up(Trouble::Silent);
@@ -299,15 +297,14 @@ impl Capture for Rings {
 
     fn configure(&mut self, config: &Config) {
         (self.hand, self.client, self.trouble) = (None, None, None);
-        self.mark = config.mark;
-        self.servers.clone_from(&config.port);
+        self.ours = Ours::of(config, self.queue.id());
         let devices = if config.rings() { &config.device[..] } else { &[] };
         if let Err(error) = self.open(devices) {
             return self.give_up(Trouble::refused(&error));
         }
         let alone = !self.taps.is_empty();
         self.queue.gather(if alone { gathering::REPLIES } else { gathering::BOTH });
-        let program = |tap: &Tap| tap.clients.program(self.mark, &self.servers);
+        let program = |tap: &Tap| tap.clients.program(&self.ours);
         let done = self.taps.iter().try_for_each(|tap| tap.ring.filter(&program(tap)));
         if let Err(error) = done {
             self.give_up(Trouble::refused(&error));
@@ -375,7 +372,7 @@ impl Capture for Rings {
         if let (Some(_), Some((at, port))) = (mark, self.client)
             && let Some(tap) = self.taps.get_mut(at)
             && tap.clients.let_go(port)
-            && let Err(error) = tap.ring.filter(&tap.clients.program(self.mark, &self.servers))
+            && let Err(error) = tap.ring.filter(&tap.clients.program(&self.ours))
         {
             self.give_up(Trouble::refused(&error));
         }

@@ -7,7 +7,7 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, clean_set, queue, set};
+use super::{AFTER_FILTERS, Devices, clean_set, queue, queues, set};
 use crate::config::Config;
 
 /// Flows remembered as let go, each of them in both directions.
@@ -50,7 +50,7 @@ pub fn nft(config: &Config) -> String {
         false => format!(
             "\tchain learn {{\n{learn}\t}}\n\n\tchain help {{
 \t\tmeta mark & {bypass_mark:#010x} != 0 goto learn\n{look}\t\t{}\n\t}}\n",
-            queue(config)
+            queue(queues(config))
         ),
     };
     format!(

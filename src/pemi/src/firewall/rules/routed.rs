@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
-use super::{AFTER_FILTERS, Devices, MET, TABLE, clean_set, queue, queues, set};
-use crate::config::Config;
+use super::{AFTER_FILTERS, Devices, MET, TABLE, clean_set, queue, queues, set, share};
+use crate::config::{Config, Share};
 
 /// The longest TCP segment without data: IPv6's header, TCP's, and as many options as there can be.
 const WITHOUT_DATA: u32 = 40 + 20 + 40;
@@ -45,6 +45,8 @@ enum Test<'a> {
     NotOfConnection(u32),
     /// A packet of a connection whose server has the same address for the client and for us.
     NotTranslated,
+    /// A packet from one of these clients.
+    From(Share, share::Version),
 }
 
 /// What becomes of a packet that passes all tests of a rule.
@@ -65,8 +67,8 @@ enum Act {
     Meet(u32),
     /// Its connection loses one mark and gets another, and no more rules.
     Exchange { clear: u32, set: u32 },
-    /// It waits for the daemon.
-    Queue,
+    /// It waits for the daemon, in one of the queues with the numbers from this to that.
+    Queue(u16, u16),
 }
 
 /// The chains, in the order in which they are written down.
@@ -132,13 +134,11 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
         }
         // The daemon adds bypass_mark to the mark of the packet with whose verdict it lets a flow
         // go, and has the kernel take that packet through this hook once more.
-        Chain::Help => vec![
-            rule(
-                vec![Test::Marked(bypass_mark)],
-                Act::Exchange { clear: helped_mark, set: bypass_mark },
-            ),
-            rule(vec![], Act::Queue),
-        ],
+        Chain::Help => {
+            let exchange = Act::Exchange { clear: helped_mark, set: bypass_mark };
+            let exchange = rule(vec![Test::Marked(bypass_mark)], exchange);
+            [exchange].into_iter().chain(to_queues(config)).collect()
+        }
         Chain::Short => Vec::new(),
         // Copies are no new packets to connection tracking, except on their way up,
         // where they have to be translated like those before them.
@@ -147,6 +147,20 @@ fn rules(config: &Config, chain: Chain) -> Vec<Rule<'_>> {
             rule(vec![Test::Marked(mark)], Act::Untracked),
         ],
     }
+}
+
+/// The rules that bring packets to the queues. Where rings show what goes to clients, each queue has
+/// clients of its own, and who is none of the others' is the last one's.
+fn to_queues(config: &Config) -> Vec<Rule<'_>> {
+    let (first, last) = queues(config);
+    if !config.rings() || first == last {
+        return vec![Rule { tests: vec![], act: Act::Queue(first, last) }];
+    }
+    let rule = |queue, tests| Rule { tests, act: Act::Queue(queue, queue) };
+    let own = (first..last).flat_map(|queue| {
+        share::VERSIONS.map(|version| rule(queue, vec![Test::From(config.share(queue), version)]))
+    });
+    own.chain([rule(last, vec![])]).collect()
 }
 
 /// The inside of the nft table.
@@ -171,7 +185,7 @@ pub fn nft(config: &Config) -> String {
         if config.gates() && chain == Chain::Claim && !rules.is_empty() {
             text.push_str(&clean(config));
         }
-        write_rules(&mut text, config, &rules);
+        write_rules(&mut text, &rules);
     }
     text
 }
@@ -195,10 +209,10 @@ pub fn shortcut(devices: &[String]) -> String {
 }
 
 /// The rest of a chain.
-fn write_rules(text: &mut String, config: &Config, rules: &[Rule]) {
+fn write_rules(text: &mut String, rules: &[Rule]) {
     for rule in rules {
         let tests = rule.tests.iter().map(nft_test);
-        let words: Vec<String> = tests.chain([nft_act(config, &rule.act)]).collect();
+        let words: Vec<String> = tests.chain([nft_act(&rule.act)]).collect();
         let _ = writeln!(text, "\t\t{}", words.join(" "));
     }
     text.push_str("\t}\n");
@@ -220,9 +234,9 @@ pub fn resting(config: &Config) -> String {
     let begins = |test: &Test| matches!(test, Test::ToServer(..));
     let tests = ours_of(config, devices).filter(|test| devices != Devices::None && begins(test));
     let claim = |test| Rule { tests: vec![test], act: Act::Meet(config.helped_mark) };
-    write_rules(&mut text, config, &tests.map(claim).collect::<Vec<_>>());
+    write_rules(&mut text, &tests.map(claim).collect::<Vec<_>>());
     let _ = writeln!(text, "\n\tchain {}", output());
-    write_rules(&mut text, config, &rules(config, Chain::Output));
+    write_rules(&mut text, &rules(config, Chain::Output));
     text
 }
 
@@ -279,10 +293,11 @@ fn nft_test(test: &Test) -> String {
         Test::OfConnection(mark) => format!("ct mark & {mark:#010x} != 0"),
         Test::NotOfConnection(mark) => format!("ct mark & {mark:#010x} == 0"),
         Test::NotTranslated => "ct status & dnat == 0".into(),
+        Test::From(clients, version) => share::nft(*clients, *version),
     }
 }
 
-fn nft_act(config: &Config, act: &Act) -> String {
+fn nft_act(act: &Act) -> String {
     match act {
         Act::Help => "goto help".into(),
         Act::Shorten => "goto short".into(),
@@ -290,11 +305,11 @@ fn nft_act(config: &Config, act: &Act) -> String {
         Act::Accept => "accept".into(),
         Act::Untracked => "notrack".into(),
         Act::Mark(set) => format!("ct mark set ct mark | {set:#010x}"),
-        Act::Meet(set) => format!("{} quota name \"{MET}\"", nft_act(config, &Act::Mark(*set))),
+        Act::Meet(set) => format!("{} quota name \"{MET}\"", nft_act(&Act::Mark(*set))),
         Act::Exchange { clear, set } => {
             format!("ct mark set ct mark & {:#010x} | {set:#010x} return", !clear & !set)
         }
-        Act::Queue => queue(config),
+        Act::Queue(first, last) => queue((*first, *last)),
     }
 }
 
@@ -318,7 +333,7 @@ pub fn iptables(config: &Config) -> String {
         }
         for (chain, name) in chains {
             for rule in rules(config, *chain) {
-                for act in iptables_acts(config, &rule.act) {
+                for act in iptables_acts(&rule.act) {
                     for tests in alternatives(&rule.tests) {
                         let _ = writeln!(text, "-A {name}{tests} {act}");
                     }
@@ -381,11 +396,12 @@ fn iptables_test(test: &Test) -> Vec<String> {
             vec![format!("-m connmark ! --mark {mark:#010x}/{mark:#010x}")]
         }
         Test::NotTranslated => vec!["-m conntrack ! --ctstate DNAT".into()],
+        Test::From(clients, version) => share::iptables(*clients, *version),
     }
 }
 
 /// An act is one rule or several after each other, all with the same tests.
-fn iptables_acts(config: &Config, act: &Act) -> Vec<String> {
+fn iptables_acts(act: &Act) -> Vec<String> {
     let marked =
         |clear: u32, set: u32| format!("-j CONNMARK --set-xmark {set:#010x}/{clear:#010x}");
     vec![match act {
@@ -400,11 +416,11 @@ fn iptables_acts(config: &Config, act: &Act) -> Vec<String> {
         }
         // There is no flowtable.
         Act::Shorten => return Vec::new(),
-        Act::Queue => match queues(config) {
-            (first, last) if first == last => {
-                format!("-j NFQUEUE --queue-num {first} --queue-bypass")
-            }
-            (first, last) => format!("-j NFQUEUE --queue-balance {first}:{last} --queue-bypass"),
-        },
+        Act::Queue(first, last) if first == last => {
+            format!("-j NFQUEUE --queue-num {first} --queue-bypass")
+        }
+        Act::Queue(first, last) => {
+            format!("-j NFQUEUE --queue-balance {first}:{last} --queue-bypass")
+        }
     }]
 }

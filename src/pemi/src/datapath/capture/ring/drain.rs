@@ -22,7 +22,7 @@ pub(super) struct Drain {
     pub last: Time,
     /// When a packet was found last.
     found: Time,
-    /// Packets in this drain and in the one before.
+    /// Packets in this drain, and in the last one before it that found any.
     counted: [usize; 2],
 }
 
@@ -31,7 +31,10 @@ impl Drain {
         self.until = now;
         self.ahead = None;
         self.left = taps * FRAMES;
-        self.counted = [0, self.counted[0]];
+        // What was missed is told with the next packet, however many drains later that is.
+        if self.counted[0] > 0 {
+            self.counted = [0, self.counted[0]];
+        }
     }
 
     /// The next packet is of this time on the wall clock; gives that on ours. People may set
@@ -48,7 +51,7 @@ impl Drain {
         self.last
     }
 
-    /// Whether a ring may have been full since the drain before.
+    /// Whether a ring may have been full before the packet that was shown last.
     pub fn was_full(&self) -> bool {
         self.counted.iter().any(|counted| *counted >= FRAMES)
     }
@@ -99,10 +102,13 @@ mod tests {
         assert!(!state.was_full() && state.left == 1);
         drain(&mut state, 51, EPOCH, &vec![EPOCH; FRAMES]);
         assert!(state.was_full() && state.left == 0);
+        // Batches of the queue, while nothing comes to the rings.
+        drain(&mut state, 51, EPOCH, &[]);
+        drain(&mut state, 51, EPOCH, &[]);
         drain(&mut state, 52, EPOCH, &[EPOCH]);
         assert!(state.was_full(), "what was missed is told with the next packet");
-        drain(&mut state, 53, EPOCH, &[]);
+        drain(&mut state, 53, EPOCH, &[EPOCH]);
         assert!(!state.was_full());
-        assert!(state.is_busy(ms(52) + QUIET - 1) && !state.is_busy(ms(52) + QUIET));
+        assert!(state.is_busy(ms(53) + QUIET - 1) && !state.is_busy(ms(53) + QUIET));
     }
 }
