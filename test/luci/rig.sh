@@ -12,7 +12,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 pemi=${PEMI:-$top/target/release/pemi}
 root=$1/root
 
-needed=(bin/busybox sbin/{ubusd,procd,netifd,rpcd} usr/sbin/uhttpd usr/lib/uhttpd_{ubus,ucode}.so
+needed=(bin/busybox usr/bin/{flock,jsonfilter} sbin/{ubusd,procd,netifd,rpcd} usr/sbin/uhttpd usr/lib/uhttpd_{ubus,ucode}.so
   usr/lib/rpcd/{file,luci,ucode}.so usr/lib/ucode/{html,lucihttp,luci/core}.so)
 for file in "${needed[@]/#/$OPENWRT_ROOTFS/}" "$LUCI_ROOT/modules/luci-base" "$pemi"; do
   [ -e "$file" ] || { echo "rig: $file is missing" >&2 && exit 1; }
@@ -75,6 +75,7 @@ config interface 'guest'
 	option ipaddr '192.168.9.1'
 	option netmask '255.255.255.0'
 CONFIG
+[ -e "$root/etc/config/system" ] || printf "config system\n\toption hostname 'OpenWrt'\n" >"$root/etc/config/system"
 cat >"$root/etc/config/luci" <<'CONFIG'
 config core 'main'
 	option lang 'en'

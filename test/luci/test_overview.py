@@ -201,7 +201,7 @@ def test_clients(page):
         "10.0.0.101 02:00:00:00:01:00",
         "2.4 GHz wlan0",
         "51 lost in the last minute; none of its connections is helped",
-        "25.5 ‰",
+        "2.5 %",
         "watched",
         "-50 dBm",
         "0.0 %",

@@ -95,7 +95,7 @@ function share(client) {
 	/* The curves of all clients stand below each other. */
 	return E('span', { 'style': 'white-space:nowrap',
 		'title': _('%s of %s packets in the last hour').format(format.count(client.hour.lost), format.count(client.hour.sent)) }, [
-		E('span', { 'style': 'display:inline-block;min-width:4.5em' }, [ format.perMille(client.hour.lost_per_mille) ]),
+		E('span', { 'style': 'display:inline-block;min-width:4.5em' }, [ format.rare(client.hour.lost_per_mille / 10) ]),
 		curve(client)
 	]);
 }
@@ -128,7 +128,7 @@ function columns() {
 			return c.interface ? E('span', {}, [ whole(c.band || ''), ' ', whole(E('small', { 'style': 'opacity:.8' }, [ c.interface ])) ]) : '-';
 		} },
 		{ label: _('In words'), wide: true, show: function(c, helping) { return E('span', { 'class': 'pemi-words' }, [ sentence(c, helping) ]); } },
-		{ label: _('Lost in the last hour'), help: _('In a thousand packets, after all retries of the radio'), show: share },
+		{ label: _('Lost in the last hour'), help: _('In a hundred packets, after all retries of the radio'), show: share },
 		{ label: _('Packets'), help: _('Whether they come by PEMI'),
 			show: function(c, helping) { return E('span', { 'class': 'pemi-gate', 'style': 'white-space:nowrap', 'title': gate(c, helping)[1] }, [ gate(c, helping)[0] ]); } },
 		{ label: _('Signal'), show: function(c) { return c.signal_dbm == null ? '-' : whole('%d dBm'.format(c.signal_dbm)); } },
@@ -212,7 +212,11 @@ return baseclass.extend({
 
 		table.all.forEach(function(client, at) {
 			table.node.appendChild(E('tr', { 'class': 'tr cbi-rowstyle-%d'.format(at % 2 + 1) }, table.columns.map(function(column) {
-				return E('td', { 'class': column.wide ? 'td pemi-wide' : 'td', 'data-title': column.label }, [ column.show(client, answer.helping) ]);
+				const shown = column.show(client, answer.helping);
+
+				/* Where each cell has a line and a title of its own, one that says nothing goes. */
+				return E('td', { 'class': 'td' + (column.wide ? ' pemi-wide' : '') + (shown == '-' ? ' pemi-nothing' : ''),
+					'data-title': column.label }, [ shown ]);
 			})));
 		});
 

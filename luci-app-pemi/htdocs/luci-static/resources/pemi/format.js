@@ -53,9 +53,11 @@ return baseclass.extend({
 		return local(+value || 0, 1) + ' %';
 	},
 
-	/* What is rare keeps two digits. */
-	perMille: function(value) {
-		return local(+value || 0, +value && +value < 1 ? 2 : 1) + ' ‰';
+	/* What is rare keeps two digits that say something, down to one in a hundred thousand. */
+	rare: function(value) {
+		const percent = +value || 0;
+
+		return local(percent, !percent || percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3) + ' %';
 	},
 
 	/* Up to an hour, which is sixty minutes here: "in the last 60 min". */

@@ -13,6 +13,7 @@ const NARROW = `.pemi-narrow { display: none }
 	#ID .tr.placeholder { display: block }
 	#ID .th, #ID .td { display: block; flex: none; width: auto; padding: 0; border: 0; text-align: left }
 	#ID .td:first-child, #ID .td.pemi-wide { grid-column: 1 / -1 }
+	#ID .td.pemi-nothing { display: none }
 	#ID .td:first-child { font-weight: bold }
 	#ID .td:first-child::before { content: none }
 	#ID .td[data-title]:not(:first-child)::before { content: attr(data-title); display: block; font-weight: bold }
