@@ -32,7 +32,7 @@ PORTABLE := package/portable
 .PHONY: help setup setup-all build build-core clean \
 	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu qemu-session test-wifi test-luci fuzz fuzz-corpus \
 	lint deny advisories msrv \
-	demo benefit figure experiment experiments wifi wifi-radio sim sim-ablation bench bench-mips \
+	demo benefit figure experiment experiments wifi wifi-radio sim sim-ablation sim-real bench bench-mips \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball release
 
 ##@ Build
@@ -85,6 +85,7 @@ test-python: setup ## unit tests of the testbed's Python code
 test-sim: setup ## the rows of make sim that hold, with fewer seeds, three minutes
 	cargo build --release $(TESTBED) -p pemi-sim
 	$(SIM) bars --seeds 24 --check
+	$(SIM) real --seeds 12
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v
@@ -222,6 +223,10 @@ sim: setup ## the engine in virtual time against its bars, out/sim.json (SEEDS=1
 sim-ablation: setup ## what each rule of the engine is worth, as a table (SEEDS=60)
 	cargo build --release $(TESTBED) -p pemi-sim
 	@$(SIM) ablate --seeds $(or $(SEEDS),60)
+
+sim-real: build ## the simulator beside downloads in real time, which have to be within a fifth: half an hour on a quiet machine (as root)
+	$(PYTHON) $(MININET)/measured.py --out out/measured.json
+	@$(SIM) real out/measured.json
 
 bench: ## speed of engine, quACK and a whole router, as JSON (as root)
 	@$(MAKE) --silent build-core >&2

@@ -11,7 +11,7 @@ from pathlib import Path
 from testbed.draw import packet_chart, timeline
 from testbed.loads.apps import PORT
 from testbed.measure import captures, result, scoring
-from testbed.measure.packets import Crossings, as_csv, totals, trace
+from testbed.measure.packets import Crossings, as_csv, promptness, totals, trace
 from testbed.world.process import ExperimentError
 
 # linkem's names of the directions.
@@ -50,6 +50,12 @@ def main() -> int:
     for direction, counts in totals(packets).items():
         words = ", ".join(f"{count} {fate}" for fate, count in counts.items())
         print(f"{direction}: {words}")
+    if client := promptness(packets):
+        print(
+            f"client: {client.replies} replies to {client.per_reply:.2f} packets each, "
+            f"{client.p50_us:.0f} µs after the newest of these (p90 {client.p90_us:.0f}, "
+            f"p99 {client.p99_us:.0f})"
+        )
     for difference in differences:
         print(f"packets.py: {difference}", file=sys.stderr)
     if options.captures and not differences:

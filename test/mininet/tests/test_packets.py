@@ -6,7 +6,7 @@ import csv
 from testbed.draw import packet_chart
 from testbed.measure import captures
 from testbed.measure.captures import Sighting
-from testbed.measure.packets import as_csv, totals, trace
+from testbed.measure.packets import as_csv, promptness, totals, trace
 from testbed.measure.scoring import Packet as Crossing
 
 WAN_US, WIFI_US = 25_000, 1_000
@@ -133,3 +133,11 @@ def test_the_time_line_shows_losses_copies_and_holding():
     # Nothing of it outside the window that was asked for.
     later = packet_chart.draw(trace(run()), [], 1.0, 2.0).render(standalone=True)
     assert "<title>" not in later
+
+
+def test_how_prompt_a_client_is():
+    client = promptness(trace(run()))
+    # After 50 µs that to the first packet, after a millisecond that to the copy of the second.
+    assert (client.replies, client.per_reply) == (2, 1.0)
+    assert (client.p50_us, client.p99_us) == (1_000, 1_000)
+    assert promptness([]) is None

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! A host around an endpoint: when it starts, and how late it looks at what has
 //! arrived. A phone or a laptop reads in batches (interrupt coalescing, GRO, a
-//! busy scheduler); then a batch gets one acknowledgement.
+//! busy scheduler); then a batch gets one acknowledgement. The first batch of a client
+//! takes longer: it checks a certificate and makes keys.
 
 use linkem::Nanos;
 
@@ -14,6 +15,8 @@ pub struct Host {
     start: Option<Nanos>,
     wake: Nanos,
     batch: Nanos,
+    /// What the first batch takes in addition, until it was read.
+    handshake: Nanos,
     random: Random,
     inbox: Vec<Datagram>,
     read_at: Option<Nanos>,
@@ -31,14 +34,20 @@ impl Host {
     ) -> Host {
         let random = Random::new(seed);
         let (inbox, read_at) = (Vec::new(), None);
-        Host { endpoint, start: Some(start), wake, batch, random, inbox, read_at }
+        Host { endpoint, start: Some(start), wake, batch, handshake: 0, random, inbox, read_at }
+    }
+
+    /// The first batch takes so much longer.
+    pub fn with_handshake(self, handshake: Nanos) -> Host {
+        Host { handshake, ..self }
     }
 
     /// A datagram arrives.
     pub fn receive(&mut self, now: Nanos, datagram: Datagram) {
         self.inbox.push(datagram);
         if self.read_at.is_none() {
-            self.read_at = Some(now + self.batch + self.random.below(self.wake + 1));
+            let handshake = std::mem::take(&mut self.handshake);
+            self.read_at = Some(now + self.batch + handshake + self.random.below(self.wake + 1));
         }
     }
 

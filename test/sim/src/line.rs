@@ -65,7 +65,8 @@ pub fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
     };
     Line {
         server: Host::new(server, 0, 0, 0, 0),
-        client: Host::new(client, start, ms(flow.wake_ms), ms(flow.batch_ms), random.next()),
+        client: Host::new(client, start, ms(flow.wake_ms), ms(flow.batch_ms), random.next())
+            .with_handshake(ms(flow.handshake_ms)),
         start,
         helped: flow.helped && flow.client != ClientKind::Tcp,
         tcp: flow.client == ClientKind::Tcp,

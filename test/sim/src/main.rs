@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use pemi_sim::ablation;
 use pemi_sim::bars::{self, Goodput, Row};
 use pemi_sim::captures;
+use pemi_sim::real;
 use pemi_sim::run::{Assist, Outcome, run_all};
 use pemi_sim::sweep::{self, Sweep};
 use pemi_sim::why;
@@ -132,6 +133,17 @@ enum Command {
         #[arg(long)]
         out: PathBuf,
     },
+    /// Simulate what was measured in real time; fails if a goodput is further from it than a fifth.
+    Real {
+        /// What `measured.py` wrote; the repository's if not given.
+        file: Option<PathBuf>,
+        /// How many seeds.
+        #[arg(long, default_value_t = 24)]
+        seeds: u64,
+        /// Options changed, as with `run`.
+        #[arg(long = "set", value_name = "OPTION=VALUE")]
+        changes: Vec<String>,
+    },
     /// Score the engine's inference on recorded packet logs.
     Captures {
         /// A folder of logs; the repository's if not given.
@@ -190,6 +202,12 @@ fn main() -> anyhow::Result<()> {
             let name = name.collect::<Vec<_>>().join(", ");
             let trace = pemi_sim::trace::record(name, &scenario, assist, seed)?;
             pemi_sim::export::write(&trace, &out, flow)?;
+        }
+        Command::Real { file, seeds, changes } => {
+            let rows =
+                real::compare(&file.unwrap_or_else(real::default_file), seeds, &changes, bar)?;
+            print!("{}", real::show(&rows));
+            real::check(&rows)?;
         }
         Command::Captures { dir, verbose, json } => {
             let reports = captures::reports(&dir.unwrap_or_else(captures::default_dir))?;

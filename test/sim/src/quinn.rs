@@ -416,7 +416,10 @@ fn transport(congestion: CongestionControl, first_flight: u64) -> TransportConfi
             config.congestion_controller_factory(Arc::new(Bbr3Config));
         }
         CongestionControl::Hystart => {
-            config.congestion_controller_factory(Arc::new(HystartConfig));
+            config.congestion_controller_factory(Arc::new(HystartConfig::RFC));
+        }
+        CongestionControl::QuicGo => {
+            config.congestion_controller_factory(Arc::new(HystartConfig::QUIC_GO));
         }
     }
     config

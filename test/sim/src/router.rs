@@ -12,6 +12,7 @@ use pemi_engine::{
 };
 
 use crate::endpoint::Datagram;
+use crate::gathering::Gathering;
 
 /// IPv4 and UDP headers.
 pub const HEADERS: usize = 28;
@@ -44,6 +45,8 @@ pub enum Order {
 pub struct Router {
     engine: Engines,
     clients: Vec<Ipv4Addr>,
+    /// Packets that gather before they are read; none if each is read at once.
+    gathering: Option<Gathering<(Direction, Parcel)>>,
     held: HashMap<u32, (Direction, Parcel)>,
     next_handle: u32,
     /// Datagrams of both directions by flow and IP identification.
@@ -57,11 +60,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router for flows whose clients have these addresses.
-    pub fn new(config: Config, seed: u64, clients: Vec<Ipv4Addr>) -> Router {
+    /// A router for flows whose clients have these addresses, which lets packets gather or does not.
+    pub fn new(config: Config, seed: u64, clients: Vec<Ipv4Addr>, gathers: bool) -> Router {
         Router {
             engine: Engines::new(config, seed),
             clients,
+            gathering: gathers.then(Gathering::default),
             held: HashMap::new(),
             next_handle: 0,
             sent: Default::default(),
@@ -74,6 +78,28 @@ impl Router {
 
     /// A parcel has arrived.
     pub fn receive(&mut self, now: Nanos, direction: Direction, parcel: Parcel) {
+        let Some(gathering) = &mut self.gathering else {
+            return self.read(now, direction, parcel);
+        };
+        gathering.push(now, (direction, parcel));
+        if gathering.is_awake() {
+            self.read_gathered(now);
+        }
+    }
+
+    /// Reads what has gathered.
+    fn read_gathered(&mut self, now: Nanos) {
+        let parcels = self.gathering.as_mut().map(|gathering| gathering.read(now));
+        for (direction, parcel) in parcels.into_iter().flatten() {
+            self.read(now, direction, parcel);
+        }
+        if let Some(gathering) = &mut self.gathering {
+            gathering.done(now, !self.held.is_empty());
+        }
+    }
+
+    /// The daemon reads a parcel.
+    fn read(&mut self, now: Nanos, direction: Direction, parcel: Parcel) {
         self.write_packet(direction, &parcel);
         let handle = self.next_handle;
         self.next_handle += 1;
@@ -116,11 +142,14 @@ impl Router {
 
     /// When [`Router::on_timeout`] is wanted.
     pub fn next_timeout(&self) -> Option<Nanos> {
-        self.engine.next_timeout().map(|at| at.as_nanos())
+        let gathered = self.gathering.as_ref().and_then(Gathering::wakes_at);
+        let engine = self.engine.next_timeout().map(|at| at.as_nanos());
+        [engine, gathered].into_iter().flatten().min()
     }
 
-    /// That time has come.
+    /// That time has come. Packets go before timers.
     pub fn on_timeout(&mut self, now: Nanos) {
+        self.read_gathered(now);
         self.engine.on_timeout(time(now));
         self.take_actions();
     }

@@ -139,7 +139,7 @@ impl World {
         Ok(World {
             now: 0,
             lines,
-            router: Router::new(config, seed, clients),
+            router: Router::new(config, seed, clients, scenario.engine.gathers),
             wan: links::wan(&scenario.wan, path_ms, seed)?,
             wifi: links::wifi(&scenario.wifi, stations.len(), seed)?,
             air: Air::new(&scenario.wifi, seed),

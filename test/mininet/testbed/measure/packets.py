@@ -125,6 +125,39 @@ def totals(packets: Iterable[Packet]) -> dict[str, dict[str, int]]:
     return {direction: dict(count) for direction, count in found.items()}
 
 
+@dataclass(frozen=True)
+class Promptness:
+    """How soon a client replies."""
+
+    replies: int
+    per_reply: float
+    # From the arrival of the newest packet that a reply can be to until it left: percentiles, µs.
+    p50_us: float
+    p90_us: float
+    p99_us: float
+
+
+def promptness(packets: Sequence[Packet]) -> Promptness | None:
+    """Of a run's client; None if it has replied to nothing. A reply that left before the newest
+    packet was read counts as one to it, so real clients are a little later than this."""
+    left = {packet.number: packet.at["client"] for packet in packets if packet.direction == "up"}
+    newest: dict[int, float] = {}
+    answered = 0
+    for packet in packets:
+        if packet.direction == "down" and packet.reply is not None:
+            answered += 1
+            came = packet.at["client"]
+            newest[packet.reply] = max(newest.get(packet.reply, came), came)
+    if not newest:
+        return None
+    waits = sorted(left[reply] - came for reply, came in newest.items())
+
+    def at(percent: int) -> float:
+        return waits[min(len(waits) * percent // 100, len(waits) - 1)]
+
+    return Promptness(len(waits), answered / len(waits), at(50), at(90), at(99))
+
+
 def as_csv(packets: Sequence[Packet]) -> str:
     """One row a packet; times in ms since the first one was sent."""
     start = min((min(packet.at.values()) for packet in packets), default=0.0)

@@ -10,6 +10,7 @@ from .. import experiment
 from ..draw.progress import Progress
 from ..measure.result import Run, headline, lateness_us, own_drops
 from ..series import describe, require_root
+from ..setups import Setup
 from ..world import interruption
 from ..world.process import ExperimentError, GaveUp
 from .plan import Plan, Point
@@ -102,7 +103,7 @@ def carry_out(
             interruption.check()
             progress.begin(f"{plan.name}: {describe(point.setup)}")
             try:
-                run = _run(point, done.get(point.setup), progress)
+                run = undisturbed(point.setup, done.get(point.setup), progress.tick)
             except ExperimentError as error:
                 failures.append(Failure(point, str(error), isinstance(error, GaveUp)))
                 progress.end(f"no result: {str(error).splitlines()[0]}")
@@ -116,10 +117,10 @@ def carry_out(
     return records, failures
 
 
-def _run(point: Point, best: Run | None, progress: Progress) -> Run:
+def undisturbed(setup: Setup, best: Run | None, tick: Callable[[], None]) -> Run:
     """The first run that nothing disturbed, else the one that was disturbed least."""
     for _ in range(_TRIES):
-        run = experiment.run(point.setup, tick=progress.tick)
+        run = experiment.run(setup, tick=tick)
         if own_drops(run):
             continue
         if best is None or not disturbed(run) or lateness_us(run) < lateness_us(best):

@@ -66,6 +66,7 @@ pub(super) fn name(cc: CongestionControl) -> &'static str {
         CongestionControl::Bbr => "bbr",
         CongestionControl::Bbr3 => "bbr3",
         CongestionControl::Hystart => "hystart",
+        CongestionControl::QuicGo => "quic-go",
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! NewReno whose slow start ends when round trips become longer: HyStart, as quic-go's and Chromium's
-//! servers have it, and with thresholds that RFC 9406 has as well.
+//! servers have it, and with thresholds that RFC 9406 has as well; once with the windows of RFC 9002, and
+//! once with quic-go's.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -21,12 +22,39 @@ const INCREASE_PART: u32 = 8;
 /// A window from which on it may end (quic-go: hybridStartLowWindow).
 const LOW_WINDOW: u64 = 16 * PACKET;
 
+/// quic-go's packets once it knows the path's MTU, and before (quic-go: maxPacketSize, as the path has
+/// it, and InitialPacketSize).
+const QUIC_GO_PACKET: u64 = 1452;
+const QUIC_GO_FIRST_PACKET: u64 = 1280;
+/// Its first window in packets (quic-go: initialCongestionWindow).
+const QUIC_GO_WINDOW: u64 = 32;
+
 /// Makes [`Hystart`].
-#[derive(Debug)]
-pub struct HystartConfig;
+#[derive(Clone, Copy, Debug)]
+pub struct HystartConfig {
+    initial_window: u64,
+    /// Bytes by which a window grows in a round trip.
+    packet: u64,
+    /// What is left of a window after a loss, percent.
+    kept_percent: u64,
+}
+
+impl HystartConfig {
+    /// RFC 9002: ten packets at first, and half of the window after a loss (section 7.3.2).
+    pub const RFC: HystartConfig =
+        HystartConfig { initial_window: INITIAL_WINDOW, packet: PACKET, kept_percent: 50 };
+    /// quic-go 0.65: 32 packets at first, and 0.7 of the window after a loss (renoBeta). It takes back a
+    /// cut whose losses prove spurious, which quinn-proto does not tell a controller of.
+    pub const QUIC_GO: HystartConfig = HystartConfig {
+        initial_window: QUIC_GO_WINDOW * QUIC_GO_FIRST_PACKET,
+        packet: QUIC_GO_PACKET,
+        kept_percent: 70,
+    };
+}
 
 #[derive(Clone, Debug)]
 struct Hystart {
+    config: HystartConfig,
     window: u64,
     threshold: u64,
     acknowledged: u64,
@@ -44,7 +72,8 @@ struct Hystart {
 impl ControllerFactory for HystartConfig {
     fn build(self: Arc<Self>, _: Instant, _: u16) -> Box<dyn Controller> {
         Box::new(Hystart {
-            window: INITIAL_WINDOW,
+            config: *self,
+            window: self.initial_window,
             threshold: u64::MAX,
             acknowledged: 0,
             recovery: None,
@@ -103,7 +132,7 @@ impl Controller for Hystart {
         self.acknowledged += bytes;
         if self.acknowledged >= self.window {
             self.acknowledged -= self.window;
-            self.window += PACKET;
+            self.window += self.config.packet;
         }
     }
 
@@ -121,10 +150,11 @@ impl Controller for Hystart {
             return;
         }
         self.recovery = Some(now);
-        self.window = (self.window / 2).max(2 * PACKET);
+        let least = 2 * self.config.packet;
+        self.window = (self.window * self.config.kept_percent / 100).max(least);
         self.threshold = self.window;
         if persistent {
-            self.window = 2 * PACKET;
+            self.window = least;
         }
     }
 
@@ -139,7 +169,7 @@ impl Controller for Hystart {
     }
 
     fn initial_window(&self) -> u64 {
-        INITIAL_WINDOW
+        self.config.initial_window
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

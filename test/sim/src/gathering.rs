@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! When the daemon reads packets: at once, or, where they come densely, after a pause in which they
+//! gather. As `src/pemi/src/datapath/capture/gathering.rs` has it, with turns that take no time.
+
+use linkem::Nanos;
+
+/// How long packets gather (there: SHORTEST).
+const PAUSE: Nanos = 200_000;
+/// How often in a row the next packet has to come as soon as in a pause (there: DENSE).
+const DENSE: u32 = 4;
+/// Packets in a pause for which it was worth it (there: WORTH).
+const WORTH: usize = 2;
+
+/// Packets that have come to the router, and when its thread looks at them.
+#[derive(Debug)]
+pub struct Gathering<T> {
+    waiting: Vec<T>,
+    soon: u32,
+    /// When the thread was done with the last ones.
+    done: Option<Nanos>,
+    /// It sleeps until then.
+    until: Option<Nanos>,
+}
+
+impl<T> Default for Gathering<T> {
+    fn default() -> Self {
+        Gathering { waiting: Vec::new(), soon: 0, done: None, until: None }
+    }
+}
+
+impl<T> Gathering<T> {
+    /// A packet has come; it wakes a thread that does not sleep, so that [`Gathering::read`] is due.
+    pub fn push(&mut self, now: Nanos, packet: T) {
+        self.waiting.push(packet);
+        if self.until.is_none() {
+            let soon = self.done.is_some_and(|done| now - done < PAUSE);
+            self.soon = if soon { self.soon + 1 } else { 0 };
+        }
+    }
+
+    /// Whether a packet that comes now is read at once.
+    pub fn is_awake(&self) -> bool {
+        self.until.is_none()
+    }
+
+    /// When packets that gather are read.
+    pub fn wakes_at(&self) -> Option<Nanos> {
+        self.until
+    }
+
+    /// The packets that have come, if any: a timer may be due. A pause in which hardly any came is the
+    /// last, unless a timer has cut it short.
+    pub fn read(&mut self, now: Nanos) -> Vec<T> {
+        let few = self.waiting.len() < WORTH;
+        let over = self.until.take().map_or(self.waiting.is_empty(), |until| until <= now && few);
+        if over {
+            self.soon = 0;
+        }
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// The thread is done with them, and goes to sleep if that pays: not while replies are `held`, which
+    /// wait for a packet that may be the next one.
+    pub fn done(&mut self, now: Nanos, held: bool) {
+        self.done = Some(now);
+        self.until = (self.soon >= DENSE && !held).then_some(now + PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Packets this far apart: how many were read at a time.
+    fn read(apart: Nanos, held: bool) -> Vec<usize> {
+        let mut gathering = Gathering::default();
+        let mut batches = Vec::new();
+        for n in 0..100 {
+            let now = n * apart;
+            if let Some(at) = gathering.wakes_at().filter(|at| *at <= now) {
+                batches.push(gathering.read(at).len());
+                gathering.done(at, held);
+            }
+            gathering.push(now, n);
+            if gathering.is_awake() {
+                batches.push(gathering.read(now).len());
+                gathering.done(now, held);
+            }
+        }
+        batches
+    }
+
+    #[test]
+    fn dense_packets_are_read_together() {
+        assert!(read(250_000, false).iter().all(|batch| *batch == 1));
+        let dense = read(80_000, false);
+        assert_eq!(dense[..5], [1; 5]);
+        assert!(dense[5..].iter().all(|batch| (2..=3).contains(batch)), "{dense:?}");
+        assert!(
+            read(80_000, true).iter().all(|batch| *batch == 1),
+            "what is held waits for the next"
+        );
+    }
+}
