@@ -19,8 +19,8 @@ from testbed.study import carry
 from testbed.world.scenario import Scenario
 
 _FILE = Path(__file__).with_name("measured.json")
-# WAN and Wi-Fi in Mbit/s, and megabytes. At 10 Mbit/s packets are a millisecond apart, and at 100 no
-# further than replies are late.
+# WAN and Wi-Fi in Mbit/s, and megabytes. At 10 Mbit/s packets are a millisecond apart, and at 100
+# no further than replies are late.
 _PATHS = ((10, 20, 10), (50, 100, 20), (50, 150, 20), (100, 200, 20), (100, 300, 20))
 _STACKS = ("quinn", "quicgo")
 _DELAYS = ("--delay1", "1", "--delay2", "10")
