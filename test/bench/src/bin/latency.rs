@@ -74,7 +74,7 @@ fn client(server: SocketAddr, packets: u64) -> Result<()> {
             let sent = data.last_chunk().map_or(at, |bytes| u64::from_be_bytes(*bytes));
             took.push(at.saturating_sub(sent));
         }
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             socket.send(&reply)?;
         }
     }
