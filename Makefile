@@ -165,7 +165,7 @@ lint: setup deny ## formatting and static checks of everything
 	@unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l $(QUICGO)); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	$(RUFF) check test package
 	$(RUFF) format --check test package
-	git ls-files | xargs grep -lE '^#!.*[/ ](ba|da)?sh( |$$)' | xargs shellcheck
+	git ls-files | xargs awk 'FNR == 1 && /^#!.*[\/ ](ba|da)?sh( |$$)/ { print FILENAME } { nextfile }' | xargs shellcheck
 
 # The product's rules, then the testbed's. Crates for other systems are not downloaded.
 deny: setup ## licences, duplicates and sources of all crates, a part of lint
