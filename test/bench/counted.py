@@ -62,7 +62,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def boot(arch: str, rows: list[str], rounds: int, seconds: float) -> list[str]:
+def boot(arch: str, rows: list[str], rounds: int, seconds: float, latency: str) -> list[str]:
     """Run the guest and give the lines that it wrote."""
     folder = ROOT / "out" / "bench" / arch
     subprocess.run([HERE / "guest" / "image.sh", arch], check=True, stdout=sys.stderr)
@@ -70,7 +70,8 @@ def boot(arch: str, rows: list[str], rounds: int, seconds: float) -> list[str]:
         settings = Path(work) / "etc" / "bench"
         settings.parent.mkdir()
         settings.write_text(
-            f"rows='{' '.join(rows)}' rounds={rounds} seconds={seconds} flows={FLOWS}\n"
+            f"rows='{' '.join(rows)}' rounds={rounds} seconds={seconds} flows={FLOWS} "
+            f"latency={latency}\n"
         )
         archive = subprocess.run(
             ["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"],
@@ -119,12 +120,12 @@ def check_seen(name: str, status: dict) -> None:
         raise Problem(f"{name}: no ring: {seen_by['reason']}")
 
 
-def count(arch: str, rows: list[str], rounds: int, seconds: float) -> dict:
+def count(arch: str, rows: list[str], rounds: int, seconds: float, latency: str = "no") -> dict:
     """Count all rows of one machine."""
     rate = MACHINES[arch][1]
     seen: dict[str, list[dict]] = {}
     result: dict = {"rows": {}}
-    for line in boot(arch, [BASE, *rows], rounds, seconds):
+    for line in boot(arch, [BASE, *rows], rounds, seconds, latency):
         word, _, rest = line.partition(" ")
         name, _, rest = rest.partition(" ")
         if word == "problem":
@@ -221,6 +222,7 @@ def main() -> int:
     parser.add_argument("--rows", help="these alone, with commas")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.8, help="of the guest, for a row")
+    parser.add_argument("--latency", action="store_true", help="how long a packet takes, too")
     parser.add_argument("--check", action="store_true", help="only the rows that are recorded")
     parser.add_argument("--record", action="store_true", help="what this finds holds from now on")
     args = parser.parse_args()
@@ -236,7 +238,8 @@ def main() -> int:
     results, beyond = {}, []
     for arch in args.arch or MACHINES:
         try:
-            result = count(arch, rows, args.rounds, args.seconds)
+            latency = "yes" if args.latency else "no"
+            result = count(arch, rows, args.rounds, args.seconds, latency)
         except (Problem, subprocess.SubprocessError) as problem:
             say(f"{arch}: {problem}")
             return 1
