@@ -19,10 +19,9 @@ def control() -> Iterator[Path]:
     with Lab() as lab:
         kept = lab.folder / "pemi/benefit"
         kept.parent.mkdir()
-        faster = [
-            [[18_000 + at * 10, 0] for at in range(90)],
-            [[10_000 + at, 1] for at in range(10)],
-        ]
+        # Whether it was helped, its kbit/s, and how often it stood still.
+        faster = [[1, 18_000 + at * 10, 0] for at in range(90)]
+        faster += [[0, 10_000 + at, 1] for at in range(10)]
         kept.write_text(json.dumps({"lan0": {"replies": faster}}))
         options = ["--max-flows", "4096", "--release-s", "0", "--benefit", kept]
         control = lab.start(*options)
