@@ -153,6 +153,7 @@ impl Engine {
         let payload = udp.payload(packet);
         let seen = quic::inspect(payload);
         let shown = self.with_flow(now, slot, |flow, cx| {
+            cx.passes(reply);
             let verdict = flow.on_packet(cx, reply, packet, payload, seen, handle);
             (verdict, flow.is_upload())
         });

@@ -37,6 +37,7 @@ impl Engine {
     ) -> Verdict {
         let slot = self.flow_slot(now, reply, tcp.ends(), true, packet.len());
         let shown = self.with_flow(now, slot, |flow, cx| {
+            cx.passes(reply);
             flow.on_segment(cx, reply, packet, &tcp.segment, handle)
         });
         shown.unwrap_or(Verdict::Forward)

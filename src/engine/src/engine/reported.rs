@@ -69,7 +69,7 @@ impl Engine {
         while let Some(sent) = self.tickets.overdue(now) {
             self.stats.reports_missing += 1;
             if let Some(hop) = self.hop_of(&sent) {
-                hop.reports.missed(now);
+                hop.reports.missed(now, sent.at);
             }
             self.tell(now, &sent, None);
         }

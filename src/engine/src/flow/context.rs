@@ -27,6 +27,13 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// A packet passes; `reply` if the client sent it.
+    pub fn passes(&mut self, reply: bool) {
+        if reply {
+            self.hop.reports.heard(self.now);
+        }
+    }
+
     /// The same parts at another time.
     pub fn at(&mut self, now: Time) -> Context<'_> {
         Context {

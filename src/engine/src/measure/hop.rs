@@ -124,6 +124,7 @@ impl Hop {
             return;
         }
         self.unanswered = 0;
+        self.reports.heard(now);
         self.samples.push((now, rtt));
         self.base.push(now, rtt);
         let mut fresh = Recent::<Nanos, 8>::new();

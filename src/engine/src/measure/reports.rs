@@ -46,13 +46,23 @@ pub(crate) struct Reports {
     came: u32,
     missing: u32,
     last: Option<Time>,
+    /// When anything came from the client.
+    heard: Option<Time>,
     /// How long after its packet a report comes.
     lag: Nanos,
 }
 
 impl Reports {
     pub fn new() -> Reports {
-        Reports { state: State::Trial, awaited: 0, came: 0, missing: 0, last: None, lag: 0 }
+        Reports {
+            state: State::Trial,
+            awaited: 0,
+            came: 0,
+            missing: 0,
+            last: None,
+            heard: None,
+            lag: 0,
+        }
     }
 
     /// Whether reports come, or may yet come, so that nothing need be guessed.
@@ -83,8 +93,13 @@ impl Reports {
     /// one anew, and that none came while it was with none says nothing of what will.
     pub fn try_again(&mut self) {
         if !self.expected() {
-            *self = Reports { awaited: self.awaited, ..Reports::new() };
+            *self = Reports { awaited: self.awaited, heard: self.heard, ..Reports::new() };
         }
+    }
+
+    /// Something has come from the client.
+    pub fn heard(&mut self, now: Time) {
+        self.heard = Some(now);
     }
 
     /// Whether one more may be awaited.
@@ -127,10 +142,13 @@ impl Reports {
         self.fade();
     }
 
-    /// One has not come in time.
-    pub fn missed(&mut self, now: Time) {
+    /// One has not come in time, of a packet that was sent at `sent`. Of a client that was not
+    /// heard since then this says nothing: it is away, or nobody knows yet where it is, and what
+    /// is sent to it waits for an answer to ARP.
+    pub fn missed(&mut self, now: Time, sent: Time) {
         self.awaited = self.awaited.saturating_sub(1);
-        if self.last.is_some_and(|last| now.since(last) < ASLEEP) {
+        let asleep = self.last.is_some_and(|last| now.since(last) < ASLEEP);
+        if asleep || self.heard.is_none_or(|heard| heard < sent) {
             return;
         }
         self.missing += 1;
@@ -166,7 +184,8 @@ mod tests {
         }
         assert_eq!(reports.state, State::Come);
         let mut silent = Reports::new();
-        (0..TRIAL).for_each(|_| silent.missed(at(100)));
+        silent.heard(at(50));
+        (0..TRIAL).for_each(|_| silent.missed(at(100), at(50)));
         assert!(!silent.expected() && !silent.worth_asking(at(101)));
         assert!(silent.worth_asking(at(100) + AGAIN) && silent.state == State::Trial);
     }
@@ -175,7 +194,8 @@ mod tests {
     fn elsewhere_they_are_tried_anew() {
         let mut reports = Reports::new();
         (0..=TRIAL).for_each(|_| reports.asked());
-        (0..TRIAL).for_each(|_| reports.missed(at(100)));
+        reports.heard(at(60));
+        (0..TRIAL).for_each(|_| reports.missed(at(100), at(50)));
         assert!(!reports.worth_asking(at(500)));
         reports.try_again();
         assert!(reports.worth_asking(at(501)) && reports.proven().is_none());
@@ -189,14 +209,26 @@ mod tests {
     fn reports_that_cease_are_noticed_and_sleep_is_not_mistaken_for_it() {
         let mut reports = Reports::new();
         (0..1000).for_each(|n| reports.came(at(n), at(n), true));
-        (0..100).for_each(|_| reports.missed(at(1050)));
+        reports.heard(at(2000));
+        (0..100).for_each(|_| reports.missed(at(1050), at(1000)));
         assert!(reports.expected(), "the client may sleep");
         let mut missed = 0;
         while reports.worth_asking(at(2000)) {
-            reports.missed(at(2000));
+            reports.missed(at(2000), at(1950));
             missed += 1;
         }
         assert!((TRIAL..=MEMORY).contains(&missed), "{missed}");
+    }
+
+    #[test]
+    fn of_a_client_that_is_away_nothing_is_learned() {
+        let mut reports = Reports::new();
+        reports.heard(at(99));
+        (0..1000).for_each(|n| reports.missed(at(150 + n), at(100 + n)));
+        assert!(reports.proven().is_none(), "it may be looked for");
+        reports.heard(at(1200));
+        (0..TRIAL).for_each(|_| reports.missed(at(1210), at(1160)));
+        assert_eq!(reports.proven(), Some(false));
     }
 
     #[test]
@@ -220,7 +252,7 @@ mod tests {
         assert_eq!(reports.awaited, AWAITED);
         reports.came(at(1), at(0), true);
         reports.withdrawn();
-        reports.missed(at(1));
+        reports.missed(at(1), at(0));
         assert_eq!(reports.awaited, AWAITED - 3);
         reports.came(at(2), at(0), false);
         assert_eq!(reports.awaited, AWAITED - 3, "it was not awaited any more");
