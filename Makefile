@@ -86,6 +86,7 @@ test-sim: setup ## the rows of make sim that hold, with fewer seeds, three minut
 	cargo build --release $(TESTBED) -p pemi-sim
 	$(SIM) bars --seeds 24 --check
 	$(SIM) real --seeds 12
+	$(SIM) unseen --cases 100 --check
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v

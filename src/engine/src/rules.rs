@@ -55,6 +55,8 @@ pub enum Rule {
     Budget,
     /// Attempts in vain put off the next one ([`crate::measure::doubt`]).
     Doubt,
+    /// Where holding replies was in vain the sender sees them ([`crate::measure::worth`]).
+    Worth,
     /// Only what cannot be chance proves a repair ([`crate::repair::proof`]).
     Proof,
     /// After a stall a gap is where the replies stopped ([`crate::infer::stall`]).
@@ -118,7 +120,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 46] = [
+    pub const ALL: [(Rule, &'static str); 47] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -141,6 +143,7 @@ impl Rule {
         (Rule::Guard, "guard"),
         (Rule::Budget, "budget"),
         (Rule::Doubt, "doubt"),
+        (Rule::Worth, "worth"),
         (Rule::Proof, "proof"),
         (Rule::Stall, "stall"),
         (Rule::Blur, "blur"),

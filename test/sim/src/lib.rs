@@ -32,5 +32,6 @@ pub mod trace;
 pub mod trace_file;
 pub mod truth;
 pub mod tunables;
+pub mod unseen;
 pub mod why;
 pub mod world;

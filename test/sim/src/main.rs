@@ -12,7 +12,11 @@ use pemi_sim::captures;
 use pemi_sim::real;
 use pemi_sim::run::{Assist, Outcome, run_all};
 use pemi_sim::sweep::{self, Sweep};
+use pemi_sim::unseen;
 use pemi_sim::why;
+
+/// How many of the cases nobody has chosen are shown.
+const WORST: usize = 12;
 
 /// QUIC across a lossy hop in virtual time, with the engine and without.
 #[derive(Parser)]
@@ -144,6 +148,27 @@ enum Command {
         #[arg(long = "set", value_name = "OPTION=VALUE")]
         changes: Vec<String>,
     },
+    /// Paths and clients drawn at random: whether help does harm where no row was made for it.
+    Unseen {
+        /// How many.
+        #[arg(long, default_value_t = 200)]
+        cases: u64,
+        /// The number of the first of them.
+        #[arg(long, default_value_t = 1)]
+        first: u64,
+        /// How many seeds each.
+        #[arg(long, default_value_t = 8)]
+        seeds: u64,
+        /// Options changed in all of them, as with `run`.
+        #[arg(long = "set", value_name = "OPTION=VALUE")]
+        changes: Vec<String>,
+        /// Print all of them as JSON.
+        #[arg(long)]
+        json: bool,
+        /// Fail if more are harmed than may be.
+        #[arg(long)]
+        check: bool,
+    },
     /// Score the engine's inference on recorded packet logs.
     Captures {
         /// A folder of logs; the repository's if not given.
@@ -208,6 +233,17 @@ fn main() -> anyhow::Result<()> {
                 real::compare(&file.unwrap_or_else(real::default_file), seeds, &changes, bar)?;
             print!("{}", real::show(&rows));
             real::check(&rows)?;
+        }
+        Command::Unseen { cases, first, seeds, changes, json, check } => {
+            let cases = unseen::run(first, cases, seeds, &changes, bar)?;
+            if json {
+                println!("{}", serde_json::to_string_pretty(&cases)?);
+            } else {
+                print!("{}", unseen::show(&cases, WORST));
+            }
+            if check {
+                unseen::check(&cases)?;
+            }
         }
         Command::Captures { dir, verbose, json } => {
             let reports = captures::reports(&dir.unwrap_or_else(captures::default_dir))?;

@@ -100,7 +100,9 @@ impl Flow {
     /// The facts by which [`plan`] decides.
     fn facts(&self, cx: &Context<'_>, sign: GapSign, since_reply: usize, missing: u64) -> Facts {
         let sharp = self.rtt.sharp();
-        let conceals = cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
+        let pays =
+            self.uplink.is_some() || !cx.config.has(Rule::Worth) || cx.hop.worth.hides(cx.now);
+        let conceals = pays && cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
         Facts {
             tunables: cx.config.tunables(),
             sign: sign.kind,
@@ -247,6 +249,8 @@ impl Flow {
         if by_copy && !by_floor {
             self.budget.earn();
             cx.hop.repaired(now, self.budget.very_lossy());
+            let took = self.gaps.open().first().map_or(0, |gap| now.since(gap.opened));
+            cx.hop.worth.repaired(took, self.round_trip());
             let silent = self.gaps.open().iter().any(|gap| gap.sign.silent);
             if silent && cx.config.has(Rule::Answer) {
                 cx.hop.doubt.answered();
@@ -255,6 +259,7 @@ impl Flow {
             }
         } else if let (false, [gap, ..]) = (by_copy, self.gaps.open()) {
             cx.hop.doubt.in_vain(now, gap.opened);
+            cx.hop.worth.in_vain(now, gap.opened, self.round_trip());
         }
         if let [gap] = self.gaps.open()
             && gap.attempts == 1
@@ -437,6 +442,7 @@ impl Flow {
         cx.stats.losses_upstream += 1;
         self.governor.abandoned(cx.now, gap.sign.kind);
         cx.hop.doubt.in_vain(cx.now, gap.opened);
+        cx.hop.worth.in_vain(cx.now, gap.opened, self.round_trip());
         self.heeds.told();
         self.missed.end();
         self.event(cx, EventKind::Abandon);

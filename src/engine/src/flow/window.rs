@@ -22,11 +22,16 @@ const MARGIN: Nanos = 100 * US;
 const EARLY: Nanos = 40 * US;
 
 impl Flow {
+    /// The sender's round trip without queues, if it is known.
+    pub(super) fn round_trip(&self) -> Option<Nanos> {
+        self.beyond.map(|beyond| beyond + self.rtt.get())
+    }
+
     /// Takes note of how fast packets follow each other.
     pub(super) fn count_time(&mut self, cx: &Context<'_>, pause: Option<Nanos>, long: bool) {
         self.pace.forwarded(pause.unwrap_or(Nanos::MAX));
         let packets = if cx.config.has(Rule::Packets) { self.packets } else { ticks(cx.now) };
-        let round_trip = self.beyond.map_or(Nanos::MAX / 4, |beyond| beyond + self.rtt.get());
+        let round_trip = self.round_trip().unwrap_or(Nanos::MAX / 4);
         self.governor.forwarded(packets, round_trip);
         if !long && self.beyond.is_some() && self.uplink.is_none() {
             self.heeds.forwarded(cx.now, pause.unwrap_or(0), round_trip);

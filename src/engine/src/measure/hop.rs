@@ -6,6 +6,7 @@ use crate::measure::counts::Counts;
 use crate::measure::doubt::Doubt;
 use crate::measure::habit::Habits;
 use crate::measure::reports::Reports;
+use crate::measure::worth::Worth;
 use crate::store::least::Least;
 use crate::store::recent::Recent;
 use crate::time::{MS, Nanos, SEC, Time};
@@ -60,6 +61,8 @@ pub(crate) struct Hop {
     pub flows: u32,
     /// What attempts in vain have taught.
     pub doubt: Doubt,
+    /// Whether hiding losses from senders pays.
+    pub worth: Worth,
     /// How its flows have acknowledged.
     pub habits: Habits,
     /// Whether its access point reports what became of packets.
@@ -84,6 +87,7 @@ impl Hop {
             tunables,
             flows: 0,
             doubt: Doubt::new(tunables),
+            worth: Worth::new(tunables),
             habits: Habits::default(),
             reports: Reports::new(),
             counts: Counts::new(),

@@ -16,3 +16,4 @@ pub(crate) mod rtt;
 pub(crate) mod sender;
 pub(crate) mod transfer;
 pub(crate) mod uplink;
+pub(crate) mod worth;
