@@ -76,6 +76,12 @@ pub enum Rule {
     Window,
     /// ... and where the host is later than packets are apart ([`crate::flow::window`]).
     Late,
+    /// Until copies have told, probes bound the round trip more closely where packets are close
+    /// ([`crate::measure::rtt`]).
+    Handshake,
+    /// Which of two packets that are close replies are about, what copies took tells
+    /// ([`crate::measure::rtt`]).
+    Alias,
     /// Where a reply names a window because the host is or may be late, packets earn what that costs
     /// ([`crate::repair::budget`]).
     Earn,
@@ -112,7 +118,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 44] = [
+    pub const ALL: [(Rule, &'static str); 46] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -144,6 +150,8 @@ impl Rule {
         (Rule::InVain, "in-vain"),
         (Rule::Window, "window"),
         (Rule::Late, "late"),
+        (Rule::Handshake, "handshake"),
+        (Rule::Alias, "alias"),
         (Rule::Earn, "earn"),
         (Rule::Hidden, "hidden"),
         (Rule::Punctual, "punctual"),

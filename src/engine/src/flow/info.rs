@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-//! What people are shown of a flow.
+//! What people are shown and told of a flow.
 
 use super::{Flow, Phase};
-use crate::api::{FlowInfo, FlowState};
+use crate::api::{Direction, Event, EventKind, FlowInfo, FlowState};
+use crate::flow::context::Context;
 use crate::measure::hop::Hop;
 use crate::time::{Nanos, Time};
 
@@ -41,5 +42,38 @@ impl Flow {
             state: self.state(now),
             knowledge: self.knowledge(hop),
         }
+    }
+
+    /// Tells of it, unless anybody on the Internet could have made it happen.
+    pub(super) fn event(&self, cx: &mut Context<'_>, kind: EventKind) {
+        if self.hop_slot.is_none() {
+            return;
+        }
+        // Those of the mirrored engine are turned round when they are fetched.
+        let (client, server) = (self.receiver, self.sender);
+        let direction = Direction::Down;
+        cx.out.event(|| Event { at: cx.now, client, server, direction, kind });
+    }
+
+    /// Tells that it begins, once both ends have spoken.
+    pub(super) fn tell_start(&mut self, cx: &mut Context<'_>) {
+        if !self.told && self.hop_slot.is_some() {
+            self.told = true;
+            self.event(cx, EventKind::FlowStart);
+        }
+    }
+
+    /// Tells that it has ended, if its beginning was told.
+    pub(super) fn end_event(&mut self, cx: &mut Context<'_>) {
+        if !core::mem::take(&mut self.told) {
+            return;
+        }
+        let end = EventKind::FlowEnd {
+            packets_down: self.packets,
+            inferred: self.inferred,
+            repaired: self.repaired,
+            resent: self.resent,
+        };
+        self.event(cx, end);
     }
 }

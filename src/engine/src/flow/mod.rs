@@ -21,7 +21,7 @@ mod window;
 use alloc::boxed::Box;
 use core::net::SocketAddr;
 
-use crate::api::{Config, Direction, Event, EventKind, Handle, Protocol, Verdict};
+use crate::api::{Config, EventKind, Handle, Protocol, Verdict};
 use crate::flow::compared::Compared;
 use crate::flow::context::Context;
 use crate::flow::out::Queued;
@@ -201,17 +201,6 @@ impl Flow {
         self.receiver.ip()
     }
 
-    /// Tells of it, unless anybody on the Internet could have made it happen.
-    fn event(&self, cx: &mut Context<'_>, kind: EventKind) {
-        if self.hop_slot.is_none() {
-            return;
-        }
-        // Those of the mirrored engine are turned round when they are fetched.
-        let (client, server) = (self.receiver, self.sender);
-        let direction = Direction::Down;
-        cx.out.event(|| Event { at: cx.now, client, server, direction, kind });
-    }
-
     /// When [`Flow::on_timeout`] is due.
     pub fn deadline(&self) -> Option<Time> {
         [self.conceal.deadline(), self.gaps.deadline(), self.start.deadline(), self.tail.deadline()]
@@ -316,27 +305,6 @@ impl Flow {
         self.end_event(cx);
     }
 
-    /// Tells that it begins, once both ends have spoken.
-    fn tell_start(&mut self, cx: &mut Context<'_>) {
-        if !self.told && self.hop_slot.is_some() {
-            self.told = true;
-            self.event(cx, EventKind::FlowStart);
-        }
-    }
-
-    fn end_event(&mut self, cx: &mut Context<'_>) {
-        if !core::mem::take(&mut self.told) {
-            return;
-        }
-        let end = EventKind::FlowEnd {
-            packets_down: self.packets,
-            inferred: self.inferred,
-            repaired: self.repaired,
-            resent: self.resent,
-        };
-        self.event(cx, end);
-    }
-
     fn note(&mut self, now: Time, reply: bool, packet: &[u8]) {
         if reply {
             self.last_heard = Some(now);
@@ -412,9 +380,7 @@ impl Flow {
         if long {
             return Verdict::Forward;
         }
-        if let Some(ping) = cx.hop.ping(now).filter(|_| cx.config.has(Rule::Probe)) {
-            self.rtt.bound(ping);
-        }
+        self.heed_probes(cx);
         if !self.rtt.known() {
             self.rtt.handshake_reply(now);
             return Verdict::Forward;

@@ -261,6 +261,9 @@ impl Flow {
             && !missed
         {
             self.rtt.repaired(now, now.since(gap.opened), gap.sign.excess >= 2);
+            if cx.config.has(Rule::Alias) && !self.is_late(cx) {
+                self.rtt.leave_alias(self.pace.spacing());
+            }
         }
         for gap in self.gaps.take_gaps() {
             if by_copy {

@@ -33,6 +33,14 @@ impl Flow {
         }
     }
 
+    /// Probes bound the round trip. Where losses are reported nothing is named by when a reply comes, so
+    /// how close packets are matters nothing.
+    pub(super) fn heed_probes(&mut self, cx: &Context<'_>) {
+        let Some(ping) = cx.hop.ping(cx.now).filter(|_| cx.config.has(Rule::Probe)) else { return };
+        let closely = cx.config.has(Rule::Handshake) && !self.is_reported(cx);
+        self.rtt.bound(ping, closely.then(|| self.pace.spacing()));
+    }
+
     /// When packets are replied to, where they follow each other so closely that a reply names a window
     /// of them and none.
     fn replies(&self, cx: &Context<'_>) -> Option<Replies> {
@@ -50,7 +58,7 @@ impl Flow {
     }
 
     /// Whether the host is later than packets are apart.
-    fn is_late(&self, cx: &Context<'_>) -> bool {
+    pub(super) fn is_late(&self, cx: &Context<'_>) -> bool {
         self.rtt.replies().is_some_and(|replies| self.later(cx, replies.lateness))
     }
 

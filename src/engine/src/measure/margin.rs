@@ -37,6 +37,8 @@ pub(crate) enum Margin {
     /// A local round trip longer than what probes measured by more than this is wrong: a
     /// wider margin would let in the true value plus the time between two packets.
     Probed,
+    /// The same where packets are closer together: no further than to the one that is this late.
+    Packet(Nanos),
 }
 
 impl Margin {
@@ -51,6 +53,7 @@ impl Margin {
             Margin::Search => (SEARCH, 2),
             Margin::Timer => (TIMER, 2),
             Margin::Probed => (PROBED, 3),
+            Margin::Packet(late) => (PROBED.min(late), 3),
         };
         fixed + deviations * deviation
     }

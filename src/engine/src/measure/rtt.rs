@@ -197,6 +197,20 @@ impl LocalRtt {
         Some(Replies { soonest, usual: middle.min(soonest + lateness), lateness })
     }
 
+    /// Where the estimate is nearer to what it would be with the packet before or after than to what
+    /// copies took, it is that which they took: replies tell packets that are `spacing` apart by nothing
+    /// else. Closer ones they do not tell at all; where so many come a caller reads several at a time, but
+    /// not the reply to a copy.
+    pub fn leave_alias(&mut self, spacing: Nanos) {
+        let off = |middle: Nanos| (middle - self.rtt).abs() > spacing / 2;
+        if let Some([_, middle, _]) = self.quartiles
+            && spacing >= self.tunables.window_spacing()
+            && off(middle)
+        {
+            self.believe(middle);
+        }
+    }
+
     /// A copy was replied to after this time.
     fn answered(&mut self, sample: Nanos) {
         self.answers.push(sample);
@@ -205,13 +219,17 @@ impl LocalRtt {
         self.quartiles = enough.then(|| [0, 2, 3].map(quantile));
     }
 
-    /// Probes bound the estimate and tell how the hop's delay varies.
-    pub fn bound(&mut self, ping: Ping) {
+    /// Probes bound the estimate and tell how the hop's delay varies. Until copies have been replied to they
+    /// do so the more closely, the closer packets follow each other, of which `spacing` tells: what a
+    /// handshake took, in which the client makes keys, is too long by as much as several packets.
+    pub fn bound(&mut self, ping: Ping, spacing: Option<Nanos>) {
         let Ping { smallest, median, spread } = ping;
         self.probed = true;
         self.smallest = smallest;
         self.spread = spread;
-        let upper = median + Margin::Probed.at(spread, self.tunables);
+        let spacing = spacing.filter(|_| self.quartiles.is_none());
+        let margin = spacing.map_or(Margin::Probed, |it| Margin::Packet(CLIENT_LATENCY + it));
+        let upper = median + margin.at(spread, self.tunables);
         if self.rtt < smallest || self.rtt > upper {
             self.believe(median + CLIENT_LATENCY);
         }
@@ -363,20 +381,53 @@ mod tests {
     fn the_probe_bounds_the_estimate() {
         let mut rtt = after_handshake(13_000);
         assert_eq!(rtt.get(), 13 * MS);
-        rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
+        rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 }, None);
         assert_eq!(rtt.get(), 2250 * US);
         for _ in 0..200 {
             rtt.track(700 * US);
-            rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
+            rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 }, None);
         }
         assert!(rtt.get() < 2900 * US, "an alias one spacing high is refused");
+    }
+
+    #[test]
+    fn copies_tell_which_packet_is_meant_where_packets_are_close() {
+        let tracked = |spacing| {
+            let mut rtt = after_handshake(2_600);
+            (0..8).for_each(|n| rtt.repaired(at(n), 2_100 * US, true));
+            (0..400).for_each(|_| rtt.track(20 * US));
+            assert!(
+                rtt.get() > 2_400 * US,
+                "that of the next packet but one explains replies as well"
+            );
+            rtt.leave_alias(spacing);
+            rtt.get()
+        };
+        assert_eq!(tracked(240 * US), 2_100 * US);
+        assert!(tracked(MS) > 2_400 * US, "the next packet is further away");
+        assert!(tracked(120 * US) > 2_400 * US, "none is told from the next");
+    }
+
+    #[test]
+    fn a_handshake_is_no_round_trip_where_packets_are_close() {
+        let ping = Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 };
+        let bounded = |spacing, copies| {
+            let mut rtt = after_handshake(2_600);
+            (0..copies).for_each(|n| rtt.repaired(at(n), 2_600 * US, true));
+            rtt.bound(ping, spacing);
+            rtt.get()
+        };
+        assert_eq!(bounded(None, 0), 2_600 * US);
+        assert_eq!(bounded(Some(MS), 0), 2_600 * US, "the next packet is further away");
+        assert_eq!(bounded(Some(240 * US), 0), 2_250 * US);
+        assert_eq!(bounded(Some(240 * US), 3), 2_600 * US, "copies have told");
     }
 
     #[test]
     fn a_hop_that_varies_by_a_third_of_its_length_is_blurred() {
         let mut rtt = after_handshake(6_000);
         let mut ping = |spread| {
-            rtt.bound(Ping { smallest: 5 * MS, median: 6 * MS, spread });
+            rtt.bound(Ping { smallest: 5 * MS, median: 6 * MS, spread }, None);
             rtt.blurred()
         };
         assert!(!ping(100 * US) && !ping(1500 * US) && ping(2 * MS));
@@ -386,7 +437,7 @@ mod tests {
     #[test]
     fn probes_that_wait_do_not_blur_replies_that_keep_time() {
         let mut rtt = after_handshake(3_600);
-        rtt.bound(Ping { smallest: 2 * MS, median: 2600 * US, spread: 1500 * US });
+        rtt.bound(Ping { smallest: 2 * MS, median: 2600 * US, spread: 1500 * US }, None);
         assert!(rtt.blurred() && !rtt.sharp());
         let after = |rtt: &LocalRtt, spacing| {
             let mut rtt = rtt.clone();
@@ -421,7 +472,7 @@ mod tests {
     #[test]
     fn copies_tell_how_late_a_host_is() {
         let mut rtt = after_handshake(2_300);
-        rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 });
+        rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 }, None);
         assert_eq!(rtt.replies(), None);
         for n in 0..16 {
             rtt.repaired(at(n * 1000), (2_100 + n as i64 * 20) * US, true);
