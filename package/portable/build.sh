@@ -18,6 +18,9 @@ work=target/portable
 # An object comes before what libraries have.
 rustflags+=" -Clink-arg=$work/lib/$triple/libc.o"
 
+# zig calls this one by another name.
+[[ $1 != powerpc_* ]] || export CARGO_ZIGBUILD_PYTHON_PATH=$PWD/package/portable/zig.sh
+
 features=(--no-default-features)
 [ "${REPLAY:-}" != 1 ] || features=()
 

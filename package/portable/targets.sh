@@ -9,7 +9,7 @@ architectures=(
   arm_cortex-a7 arm_cortex-a7_neon-vfpv4 arm_cortex-a8_vfpv3 arm_cortex-a9
   arm_cortex-a9_neon arm_cortex-a9_vfpv3-d16 arm_cortex-a15_neon-vfpv4
   i386_pentium-mmx i386_pentium4 mips_24kc mipsel_24kc mipsel_74kc
-  riscv64_generic x86_64
+  powerpc_464fp powerpc_8548 riscv64_generic x86_64
 )
 
 # A nightly for `build-std`: there is no ready-made std for MIPS, and one made
@@ -57,6 +57,13 @@ select_target() {
     mipsel_24kc | mipsel_74kc)
       triple=mipsel-unknown-linux-musl zig_target=mipsel-linux-musleabi
       zig_cpu=mips32r2+soft_float
+      ;;
+    # The least that both have: one instruction that orders memory instead of three, and no
+    # floating-point registers, for which one of them has others than the rest of PowerPC.
+    powerpc_464fp | powerpc_8548)
+      triple=powerpc-unknown-linux-musl zig_target=powerpc-linux-musleabi
+      zig_cpu=generic-hard_float+msync
+      rustflags+=" -Ctarget-feature=-hard-float,+msync"
       ;;
     riscv64_generic)
       triple=riscv64gc-unknown-linux-musl zig_target=riscv64-linux-musl zig_cpu=baseline_rv64

@@ -293,6 +293,9 @@ BENEFIT = {
     "alone": {"downloads": 14, "stalled": 9},
     "back_s": None,
 }
+STANDS_BACK = "br-guest: Help is off: with it downloads were 0.61 times as fast (0.51 to 0.99; " + (
+    "128 helped, 14 left alone). It is tried again in 23 h."
+)
 STATES = {
     "running": {},
     "idle": NOBODY,
@@ -309,11 +312,13 @@ STATES = {
     "ancient": {"fixture": None, "refusal": NO_METHOD},
     "offloading": {"fixture": "running", "offloading": "1"},
     "reset": {"fixture": "running", "status": {"uptime_s": 90061, "hour": HOUR}},
+    "begun": {"fixture": "running", "status": {"hour": dict.fromkeys(HOUR, 0)}},
     # Not recorded: a lab's downloads do not ask for quACKs.
     "sidekick": {"fixture": "running", "status": {"sidekick": SIDEKICK}},
     "helps": {"fixture": "running", "benefit": {"networks": [BENEFIT]}},
     "stands": {
         "fixture": "running",
+        "status": {"errors": [STANDS_BACK]},
         "benefit": {
             "networks": [
                 BENEFIT,
@@ -321,6 +326,18 @@ STATES = {
                 | {"device": "br-guest", "verdict": "stands back", "ratio": 0.612}
                 | {"interval": [0.51, 0.994], "back_s": 80000},
                 BENEFIT | {"device": "br-iot", "verdict": "unknown", "interval": None},
+            ]
+        },
+    },
+    # The only network that there is.
+    "back": {
+        "fixture": "idle",
+        "status": {"errors": [STANDS_BACK.replace("br-guest", "br-lan")]},
+        "benefit": {
+            "networks": [
+                BENEFIT
+                | {"verdict": "stands back", "ratio": 0.612, "interval": [0.51, 0.994]}
+                | {"back_s": 80000}
             ]
         },
     },

@@ -186,6 +186,11 @@ def test_the_sentence_names_the_time_that_its_figures_are_of(page):
     assert browser.text(".pemi-sentence").startswith("So far it has repaired ")
 
 
+def test_no_time_is_named_in_the_first_second(page):
+    browser = page.open(PATH, "begun")
+    assert browser.text(".pemi-sentence") == "So far it has noticed no loss on the Wi-Fi hop."
+
+
 CLIENTS = """
 return [...document.querySelectorAll('#pemi-clients .tr:not(.table-titles)')]
   .map(row => [...row.children].map(cell => cell.innerText.replace(/\\s+/g, ' ').trim()));
@@ -268,6 +273,13 @@ def test_what_help_is_worth(page):
     browser.says("Too few large downloads", ".pemi-benefit")
     browser.picture("overview-stands-360-light")
     assert browser.wider() == [] and browser.problems() == []
+    # It is said once, and in the reader's language.
+    assert browser.all(".alert-message") == []
+    browser = page.open(PATH, "back")
+    browser.says("PEMI runs, but stands back", "[data-pemi-state='back']")
+    browser.says("Help is off: with it, downloads were 0.61 times as fast", ".pemi-benefit")
+    assert browser.all(".alert-message") == []
+    browser.picture("overview-back-1280-light")
 
 
 @pytest.mark.parametrize("state", ["older", "running", "meter"])

@@ -11,7 +11,7 @@ ANYWHERE = 3
 SYMBOLS = 2
 MIPS_ABI_FLAGS = 0x70000003
 MACHINES = {
-    **{3: "i386", 8: "mips", 40: "arm", 62: "x86_64"},
+    **{3: "i386", 8: "mips", 20: "powerpc", 40: "arm", 62: "x86_64"},
     **{183: "aarch64", 243: "riscv64"},
 }
 
@@ -24,6 +24,7 @@ class Elf:
     static: bool
     position_independent: bool
     stripped: bool
+    # Of PowerPC headers do not tell.
     hard_float: bool
 
 

@@ -24,13 +24,15 @@ TARGETS = {
     "armv7-unknown-linux-musleabi": ("arm", 32, False, False, 900 * KIB),
     "armv7-unknown-linux-musleabihf": ("arm", 32, False, True, 900 * KIB),
     "i586-unknown-linux-musl": ("i386", 32, False, True, 900 * KIB),
-    "mips-unknown-linux-musl": ("mips", 32, True, False, 730 * KIB),
-    "mipsel-unknown-linux-musl": ("mips", 32, False, False, 730 * KIB),
+    "mips-unknown-linux-musl": ("mips", 32, True, False, 720 * KIB),
+    "mipsel-unknown-linux-musl": ("mips", 32, False, False, 720 * KIB),
+    "powerpc-unknown-linux-musl": ("powerpc", 32, True, True, 900 * KIB),
     "riscv64gc-unknown-linux-musl": ("riscv64", 64, False, True, 900 * KIB),
     "x86_64-unknown-linux-musl": ("x86_64", 64, False, True, 900 * KIB),
 }
 LARGEST_PACKAGE = 400 * KIB
-LARGEST_ON_ARMV7 = 420 * KIB
+# Longer code, and routers with 16 MB of flash or more
+LARGER_PACKAGES = {"arm": 420 * KIB, "powerpc": 460 * KIB}
 # What sizes in the documents may be off by: they are measured again when it is more.
 STALE = 0.03
 
@@ -46,7 +48,9 @@ def targets() -> dict[str, str]:
 
 ARCHES = targets()
 # Of Debian's emulators, by the first part of the target's name
-EMULATORS = {"armv7": "arm", "i586": "i386", "riscv64gc": "riscv64"}
+EMULATORS = {"armv7": "arm", "i586": "i386", "powerpc": "ppc", "riscv64gc": "riscv64"}
+# The processor that lacks most: neither PowerPC's floating-point registers nor its `lwsync`
+PROCESSORS = {"powerpc": ["-cpu", "e500v2_v10"]}
 
 ipks = [OUT / f"{ABOUT.name}_{ABOUT.version}_{arch}.ipk" for arch in ARCHES]
 apks = [OUT / arch / f"{ABOUT.name}-{ABOUT.version}.apk" for arch in ARCHES]
@@ -176,8 +180,7 @@ def test_the_daemon(path, package, tmp_path):
     )
     assert elf.read(data) == wanted
     assert len(data) <= largest
-    largest = LARGEST_ON_ARMV7 if "_arm_" in path.name else LARGEST_PACKAGE
-    assert path.stat().st_size <= largest
+    assert path.stat().st_size <= LARGER_PACKAGES.get(machine, LARGEST_PACKAGE)
 
     processor = ARCHES[arch].split("-")[0]
     emulator = shutil.which(f"qemu-{EMULATORS.get(processor, processor)}-static")
@@ -188,9 +191,10 @@ def test_the_daemon(path, package, tmp_path):
     daemon.chmod(0o755)
     config = tmp_path / "config.json"
     config.write_text("{}")
-    answer = subprocess.run([emulator, daemon, "--version"], capture_output=True, text=True)
+    run = [emulator, *PROCESSORS.get(processor, []), daemon]
+    answer = subprocess.run([*run, "--version"], capture_output=True, text=True)
     assert answer.stdout == f"pemi {ABOUT.version.split('-')[0]}\n"
-    check = [emulator, daemon, "check", "--config", config]
+    check = [*run, "check", "--config", config]
     answer = subprocess.run(check, capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
 

@@ -41,7 +41,7 @@ class Setup:
             return 2 + self.app.seconds
         slowest_mbit = min(self.scenario.bw1, self.scenario.bw2)
         slow *= 1 + len(self.beside)
-        return 1.5 + slow * self.app.bytes * 8e-6 / slowest_mbit
+        return self.app.count * (1.5 + slow * self.app.bytes * 8e-6 / slowest_mbit)
 
     @property
     def name(self) -> str:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import benefit
 import pytest
-from testbed import series
+from testbed import comparison, series
+from testbed.assists.pemi import Pemi
 from testbed.loads.apps import Place
 from testbed.loads.downloads import downloads
+from testbed.setups import Setup
+from testbed.world.scenario import Scenario
 
 
 def place(folder: Path) -> Place:
@@ -25,6 +28,14 @@ def test_each_download_is_told_by_itself(tmp_path, monkeypatch):
     command = app.client(place(tmp_path))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert app.measured(place(tmp_path), done.stdout) == {"goodputs_mbps": [7.5] * 3}
+
+
+def test_they_take_as_long_as_all_of_them_together():
+    """The demo said that seconds were left of what took four minutes."""
+    size = comparison.Size(flows=60, truth=30)
+    setups = comparison.plan(Scenario(), size, "cubic", 1)
+    one = Setup(Scenario(), downloads(1, size.bytes, "cubic", 10), Pemi(), 1)
+    assert [setup.expected_s for setup in setups[:2]] == [60 * one.expected_s, 30 * one.expected_s]
 
 
 def test_one_that_fails_ends_all(tmp_path, monkeypatch):

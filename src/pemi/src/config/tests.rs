@@ -35,7 +35,7 @@ fn missing_options_mean_the_defaults() {
     assert_eq!(parse("{}"), Ok((Config::default(), vec![])));
     assert_eq!(parse(r#"{"device":""}"#), Ok((Config::default(), vec![])));
     assert_eq!(parse(r#"{"device":"eth0 eth1"}"#).unwrap().0.device, ["eth0", "eth1"]);
-    let (config, _) = parse(r#"{"device":"eth0","devices":"br-lan eth0"}"#).unwrap();
+    let (config, _) = parse(r#"{"device":"eth0","devices":"br-lan eth0 br-lan"}"#).unwrap();
     assert_eq!(config.device, ["eth0", "br-lan"]);
 }
 

@@ -58,6 +58,10 @@ impl Network {
         Some(left).filter(|left| !left.is_zero())
     }
 
+    fn is_worth_keeping(&self) -> bool {
+        self.back_left().is_some() || self.kinds.iter().any(|samples| !samples.is_empty())
+    }
+
     fn estimate(&self, deviations: u64) -> Option<Estimate> {
         let rates: Vec<_> = self.kinds.iter().map(Samples::rates).collect();
         let pairs: Vec<Pair<'_>> = rates.iter().map(|(a, b)| (&a[..], &b[..])).collect();
@@ -112,6 +116,9 @@ impl Network {
 #[derive(Debug)]
 pub struct Benefit {
     networks: Vec<Network>,
+    /// Those that are not there now, the newest first: a network may be down for a night, or come up
+    /// after the daemon.
+    absent: Vec<Network>,
     compares: bool,
     kept: Option<Kept>,
     /// Networks that stand back, a bit for each, as was last told.
@@ -124,29 +131,35 @@ impl Benefit {
         let parse = |text: &str| file::parse(text, clock::unix());
         let (kept, found) = path.map(|path| Kept::open(path, "comparison", parse)).unzip();
         let networks = found.flatten().unwrap_or_default();
-        let mut benefit = Benefit { networks, compares, kept, told: None };
+        let mut benefit = Benefit { networks, absent: Vec::new(), compares, kept, told: None };
         benefit.configure(devices, compares);
         benefit.told = Some(0);
         benefit
     }
 
-    /// There are other devices now. What was known of those that stay is kept.
+    /// There are other devices now. What is known of a network is kept while it is not there, so that
+    /// one that does harm stands back also when it is there again.
     pub fn configure(&mut self, devices: &[String], compares: bool) {
         let mut known = std::mem::take(&mut self.networks);
+        known.append(&mut self.absent);
         // Without devices all clients are of one network.
         let unnamed = [String::new()];
         let devices = if devices.is_empty() { &unnamed[..] } else { devices };
         for name in devices.iter().take(NETWORKS) {
             let at = known.iter().position(|network| network.name == *name);
-            let network = at.map(|at| known.swap_remove(at));
+            let network = at.map(|at| known.remove(at));
             self.networks.push(network.unwrap_or_else(|| Network::new(name.clone())));
         }
+        known.retain(Network::is_worth_keeping);
+        known.truncate(NETWORKS);
+        self.absent = known;
         self.compares = compares;
         // Their numbers may be others.
         self.told = None;
         if !compares {
             // Who wants no comparison wants no consequence of it.
-            self.networks.iter_mut().for_each(|network| network.back = None);
+            let all = self.networks.iter_mut().chain(&mut self.absent);
+            all.for_each(|network| network.back = None);
         }
     }
 
@@ -185,7 +198,7 @@ impl Benefit {
             }
         }
         if let Some(kept) = &mut self.kept {
-            kept.keep(|| file::text(&self.networks, clock::unix()));
+            kept.keep(|| file::text(&[&self.networks, &self.absent], clock::unix()));
         }
         let back = self.networks.iter().enumerate().filter(|(_, network)| network.back.is_some());
         let back = back.fold(0, |bits, (at, _)| bits | 1 << at);
@@ -209,6 +222,7 @@ impl Benefit {
         for network in &mut self.networks {
             *network = Network::new(std::mem::take(&mut network.name));
         }
+        self.absent.clear();
         if let Some(kept) = &mut self.kept {
             kept.changed();
         }
@@ -217,7 +231,7 @@ impl Benefit {
     /// Keeps what is known, at the end.
     pub fn close(&mut self) {
         if let Some(kept) = &mut self.kept {
-            kept.close(|| file::text(&self.networks, clock::unix()));
+            kept.close(|| file::text(&[&self.networks, &self.absent], clock::unix()));
         }
     }
 }

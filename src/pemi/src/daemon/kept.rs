@@ -16,7 +16,7 @@ use crate::sys::file;
 const MEMORY: [&str; 3] = ["/var/", "/tmp/", "/run/"];
 const IN_MEMORY: Duration = Duration::from_secs(60);
 const ON_FLASH: Duration = Duration::from_secs(3600);
-/// Longer is none of ours (chosen: eight networks with all samples need less).
+/// Longer is none of ours (chosen: sixteen networks with all samples need less).
 const LONGEST: u64 = 256 * 1024;
 
 /// The file.

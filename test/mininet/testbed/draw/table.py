@@ -55,10 +55,11 @@ def call_rows(call: Call) -> list[list[str]]:
 
 def benefit_lines(benefit: dict) -> list[str]:
     """What the router said of its own downloads, and what is true."""
+    medians = f"medians {benefit['on']:.2f} and {benefit['off']:.2f} Mbit/s"
     return [
         f"What the router says (pemi benefit): {benefit['sentence']}",
-        f"What is true: {benefit['truth']:.2f} times, {benefit['count']} downloads with help for "
-        f"all and as many without ({benefit['on']:.2f} and {benefit['off']:.2f} Mbit/s); it is "
+        f"What is true: {benefit['truth']:.2f} times, the median of all quotients of "
+        f"{benefit['count']} downloads with help for all and as many without ({medians}); it is "
         f"{'in' if benefit['held'] else 'NOT in'} the interval.",
     ]
 

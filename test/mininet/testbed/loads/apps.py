@@ -75,6 +75,8 @@ class App:
     # Of others, from a package registry.
     libraries: tuple[Path, ...] = ()
     bytes: int | None = None
+    # So many of them, one after the other.
+    count: int = 1
     # How long it takes whatever the link, if that is known.
     seconds: float = 0.0
     # Whether the router may send copies of what comes down to the client.

@@ -16,8 +16,6 @@ _SCRIPT = 'n=$1; over=$2; shift 2; while [ "$n" -gt 0 ]; do "$@" || exit; n=$((n
 
 @dataclass(frozen=True, kw_only=True)
 class Downloads(OwnApp):
-    count: int
-
     def client(self, place: Place) -> list[str]:
         script = ["sh", "-euc", _SCRIPT, "downloads", str(self.count), str(_OVER_S)]
         return [*script, *super().client(place)]

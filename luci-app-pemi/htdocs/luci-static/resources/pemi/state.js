@@ -71,6 +71,9 @@ function silent(facts) {
 
 /* Then nothing comes to the daemon that it could help. */
 const UNRULED = /^firewall rules (are not|cannot be) loaded/;
+/* Of a network; what help did there, and when it is tried again, stands in the sentence on what help
+ * is worth, in the reader's language. */
+const STANDS_BACK = /^.+: Help is off: /;
 
 /* Errors of the daemon, with what to do about them. Its own words come where
  * there are no better ones. */
@@ -130,6 +133,11 @@ return baseclass.extend({
 				title: _('PEMI runs, but helps nothing'),
 				text: null };
 
+		if (!flows.protected && errors(status).some(function(error) { return STANDS_BACK.test(error); }))
+			return { kind: 'back', level: 'warning', badge: _('Running'),
+				title: _('PEMI runs, but stands back where it made downloads slower'),
+				text: null };
+
 		if (!(packets.down + packets.up + packets.other > 0))
 			return { kind: 'idle', level: 'success', badge: _('Running'),
 				title: _('PEMI runs and waits for traffic'),
@@ -148,11 +156,12 @@ return baseclass.extend({
 	},
 
 	/* One sentence on what it has done in the last hour, or since the start or a reset if
-	 * that is less. An older daemon counts no hours: then no time is named. */
+	 * that is less. An older daemon counts no hours, and one that has just begun none yet: then no
+	 * time is named. */
 	sentence: function(status) {
 		const losses = status.losses || {};
 		const hour = status.hour || { inferred: losses.inferred, repaired: losses.repaired, beyond: this.beyond(losses) };
-		const counted = status.hour ? format.recently(hour.seconds) : null;
+		const counted = status.hour && status.hour.seconds > 0 ? format.recently(hour.seconds) : null;
 		const figures = [ hour.repaired, hour.inferred, hour.beyond ].map(format.count);
 
 		if (!hour.inferred)
@@ -180,7 +189,7 @@ return baseclass.extend({
 
 	/* Warnings: [ { text, link } ]. */
 	warnings: function(status) {
-		return errors(status).map(function(error) {
+		return errors(status).filter(function(error) { return !STANDS_BACK.test(error); }).map(function(error) {
 			for (let i = 0; i < KNOWN.length; i++) {
 				const found = error.match(KNOWN[i][0]);
 

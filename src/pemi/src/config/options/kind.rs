@@ -117,9 +117,12 @@ impl Kind {
             Kind::MoreNames(at) => {
                 let (known, more) = (at(config), as_names(value));
                 let found = more.is_some();
-                let new = more.into_iter().flatten().filter(|name| !known.contains(name));
-                let new: Vec<String> = new.collect();
-                known.extend(new);
+                // Two networks may have one device, as IPv4 and IPv6 of one line have.
+                for name in more.into_iter().flatten() {
+                    if !known.contains(&name) {
+                        known.push(name);
+                    }
+                }
                 found
             }
             Kind::Ports(at) => put(at(config), as_ports(value)),

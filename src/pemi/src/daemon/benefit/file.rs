@@ -9,10 +9,10 @@ use super::Network;
 use super::looks::Looks;
 use super::sample::{KINDS, Sample, Samples};
 
-/// The networks as they are written.
-pub fn text(networks: &[Network], now_unix: u64) -> String {
+/// The networks of these lists as they are written.
+pub fn text(lists: &[&[Network]], now_unix: u64) -> String {
     let mut file = Map::new();
-    for network in networks {
+    for network in lists.iter().copied().flatten() {
         let mut its = Map::new();
         if let Some(left) = network.back_left() {
             its.insert("back_until".into(), (now_unix + left.as_secs()).into());
@@ -38,6 +38,11 @@ pub fn parse(text: &str, now_unix: u64) -> Option<Vec<Network>> {
         let mut network = Network::new(name);
         if let Some(until) = its["back_until"].as_u64() {
             network.stand_back_for(Duration::from_secs(until.saturating_sub(now_unix)));
+            if network.back.is_none() {
+                // That day is over, and what did harm then is not to decide about this one.
+                networks.push(network);
+                continue;
+            }
         }
         for (kind, samples) in KINDS.iter().zip(&mut network.kinds) {
             read(&its[kind.name()], samples)?;
@@ -81,7 +86,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let written = [network(), Network::new("br-guest".into())];
-        let read = parse(&text(&written, 1_800_000_000), 1_800_001_000).unwrap();
+        let read = parse(&text(&[&written], 1_800_000_000), 1_800_001_000).unwrap();
         let [guest, lan] = &read[..] else { panic!("{read:?}") };
         assert_eq!((&lan.name[..], &guest.name[..]), ("br-lan", "br-guest"));
         assert_eq!(lan.kinds, written[0].kinds);
@@ -89,16 +94,17 @@ mod tests {
         let left = lan.back_left().unwrap().as_secs();
         assert!((3990..=4000).contains(&left), "{left}");
         assert_eq!(guest.back_left(), None);
-        assert!(text(&written, 0).len() < 4000);
+        assert!(text(&[&written[..1], &written[1..]], 0).len() < 4000);
     }
 
     #[test]
     fn a_clock_that_is_wrong_makes_nobody_wait_for_long() {
         // Routers without a battery begin in the past.
-        let read = parse(&text(&[network()], 1_800_000_000), 0).unwrap();
+        let read = parse(&text(&[&[network()]], 1_800_000_000), 0).unwrap();
         assert!(read[0].back_left().unwrap() <= super::super::BACK);
-        let late = parse(&text(&[network()], 0), 1_800_000_000).unwrap();
+        let late = parse(&text(&[&[network()]], 0), 1_800_000_000).unwrap();
         assert_eq!(late[0].back_left(), None);
+        assert!(!late[0].is_worth_keeping(), "the day without help is over, all begins anew");
     }
 
     #[test]

@@ -96,6 +96,57 @@ fn other_devices_take_along_what_is_known_of_them() {
     assert_eq!(benefit.json()["networks"][0]["helped"]["downloads"], 1);
 }
 
+#[test]
+fn a_network_that_was_down_for_a_night_is_known_and_stands_back_as_before() {
+    let mut benefit = benefit();
+    benefit.take(&sixty(0, 1000, 1800));
+    benefit.take(&sixty(1, 1500, 1000));
+    assert_eq!(benefit.turn(), Some(0b10));
+    benefit.configure(&["br-lan".into()], true);
+    assert_eq!((benefit.turn(), benefit.errors().count()), (Some(0), 0));
+    assert_eq!(benefit.json()["networks"].as_array().unwrap().len(), 1);
+    // Its number is another, too.
+    benefit.configure(&["br-guest".into(), "br-lan".into()], true);
+    assert_eq!(benefit.turn(), Some(0b01));
+    assert_eq!(benefit.json()["networks"][0]["verdict"], "stands back");
+    assert_eq!(benefit.json()["networks"][1]["verdict"], "helps");
+    benefit.configure(&["br-lan".into()], true);
+    benefit.reset();
+    benefit.configure(&["br-guest".into()], true);
+    assert_eq!(benefit.json()["networks"][0]["verdict"], "unknown", "reset forgets all of them");
+}
+
+#[test]
+fn a_network_that_comes_up_after_the_daemon_is_known_from_the_file() {
+    let folder = std::env::temp_dir().join(format!("pemi-late-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("benefit");
+    let devices = ["br-lan".to_string(), "br-guest".to_string()];
+    let mut benefit = Benefit::new(&devices, true, Some(&path));
+    benefit.take(&sixty(0, 1000, 1800));
+    benefit.take(&sixty(1, 1500, 1000));
+    benefit.close();
+    // One that is not there now is written along.
+    let mut early = Benefit::new(&devices[..1], true, Some(&path));
+    early.take(&[download(0, true, 1000)]);
+    early.close();
+    let mut late = Benefit::new(&devices[..1], true, Some(&path));
+    late.configure(&devices, true);
+    assert_eq!(late.turn(), Some(0b10));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_is_remembered_of_strange_networks_does_not_grow() {
+    let mut benefit = benefit();
+    for n in 0..100 {
+        benefit.configure(&[format!("wg{n}")], true);
+        benefit.take(&sixty(0, 1000, 1000));
+    }
+    assert_eq!(benefit.absent.len(), NETWORKS);
+    assert_eq!(benefit.absent[0].name, "wg98");
+}
+
 /// Downloads of one network after another, as chance makes them.
 struct Chance(u64);
 

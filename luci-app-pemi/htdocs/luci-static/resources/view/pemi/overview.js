@@ -253,7 +253,7 @@ return view.extend({
 			verdict.link
 				? E('p', {}, [ E('a', { 'href': L.url(verdict.link) }, [ state.label(verdict.link) ]) ]) : ''
 		]);
-		dom.content(this.nodes.sentence, verdict.kind == 'running' ? E('p', { 'class': 'pemi-sentence' }, [ state.sentence(this.status) ]) : '');
+		dom.content(this.nodes.sentence, verdict.kind == 'running' || verdict.kind == 'back' ? E('p', { 'class': 'pemi-sentence' }, [ state.sentence(this.status) ]) : '');
 		this.drawButtons(verdict);
 		dom.content(this.nodes.warnings, this.status ? state.warnings(this.status).map(function(one) {
 			return warning(one.text, one.link);
