@@ -82,6 +82,9 @@ pub enum Rule {
     /// Which of two packets that are close replies are about, what copies took tells
     /// ([`crate::measure::rtt`]).
     Alias,
+    /// The first packet after a pause tells which estimate of the round trip is too long
+    /// ([`crate::measure::bursts`]).
+    Onset,
     /// Where a reply names a window because the host is or may be late, packets earn what that costs
     /// ([`crate::repair::budget`]).
     Earn,
@@ -118,7 +121,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 46] = [
+    pub const ALL: [(Rule, &'static str); 47] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -152,6 +155,7 @@ impl Rule {
         (Rule::Late, "late"),
         (Rule::Handshake, "handshake"),
         (Rule::Alias, "alias"),
+        (Rule::Onset, "onset"),
         (Rule::Earn, "earn"),
         (Rule::Hidden, "hidden"),
         (Rule::Punctual, "punctual"),

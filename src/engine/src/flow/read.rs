@@ -255,7 +255,8 @@ impl Flow {
     /// the nearest packet was due.
     pub(super) fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
         let due = cx.now - self.rtt.get();
-        let (_, offset) = self.trail.nearest(cx.cache, due)?;
+        let (nearest, offset) = self.trail.nearest(cx.cache, due)?;
+        self.heed_onset(cx, nearest, offset);
         let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);
         if !waited {
             self.rtt.track(-offset);
