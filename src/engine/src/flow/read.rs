@@ -256,9 +256,9 @@ impl Flow {
     pub(super) fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
         let due = cx.now - self.rtt.get();
         let (nearest, offset) = self.trail.nearest(cx.cache, due)?;
-        self.heed_onset(cx, nearest, offset);
+        let onset = self.heed_onset(cx, nearest, offset);
         let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);
-        if !waited {
+        if !waited && !onset {
             self.rtt.track(-offset);
             if cx.config.has(Rule::Punctual) {
                 self.rtt.compare(self.pace.spacing());

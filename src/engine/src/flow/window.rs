@@ -43,17 +43,18 @@ impl Flow {
     }
 
     /// A reply came so much sooner than that to the packet nearest to it was due. If that one ended a pause,
-    /// no packet before has caused it.
-    pub(super) fn heed_onset(&mut self, cx: &Context<'_>, nearest: Id, sooner: Nanos) {
+    /// no packet before has caused it: then it tells of the round trip, which is what is returned.
+    pub(super) fn heed_onset(&mut self, cx: &Context<'_>, nearest: Id, sooner: Nanos) -> bool {
         let spacing = self.pace.spacing();
         if sooner < spacing / 2 || !cx.config.has(Rule::Onset) || self.is_reported(cx) {
-            return;
+            return false;
         }
         let at = |id| cx.cache.record(id).map(|record| record.at);
         let times = at(nearest).zip(cx.cache.before(nearest).and_then(at));
-        if let Some((at, _)) = times.filter(|(at, before)| at.since(*before) >= PAUSE) {
-            self.rtt.sooner(cx.now.since(at), spacing);
-        }
+        let Some((at, _)) = times.filter(|(at, before)| at.since(*before) >= PAUSE) else {
+            return false;
+        };
+        self.rtt.sooner(cx.now.since(at), spacing)
     }
 
     /// When packets are replied to, where they follow each other so closely that a reply names a window

@@ -313,17 +313,17 @@ impl LocalRtt {
         }
     }
 
-    /// A packet that ended a pause was replied to after this time, sooner than the estimate has it. What
-    /// copies took tells more, and a hop that varies by as much as packets are apart tells nothing.
-    pub fn sooner(&mut self, sample: Nanos, spacing: Nanos) {
-        if self.probed
-            && self.spread < spacing
+    /// A packet that ended a pause was replied to after this time, sooner than the estimate has it; whether
+    /// that tells anything. Copies tell more, and where replies or the hop keep no time it is chance.
+    pub fn sooner(&mut self, sample: Nanos, spacing: Nanos) -> bool {
+        let tells = self.probed
             && self.quartiles.is_none()
-            && sample >= self.smallest
-            && let Some(earliest) = self.onset.sooner(sample)
-        {
+            && self.spread.max(self.deviation * PUNCTUAL_PART) < spacing
+            && sample >= self.smallest;
+        if let Some(earliest) = tells.then(|| self.onset.sooner(sample)).flatten() {
             self.believe(earliest);
         }
+        tells
     }
 
     /// A reply came `error` later than the reply to the nearest packet was due.
@@ -419,7 +419,7 @@ mod tests {
             let mut rtt = after_handshake(2_600);
             rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 }, None);
             (0..copies).for_each(|n| rtt.repaired(at(n), 2_600 * US, true));
-            samples.into_iter().for_each(|sample| rtt.sooner(sample, 240 * US));
+            samples.into_iter().for_each(|sample| drop(rtt.sooner(sample, MS)));
             rtt.get()
         };
         assert_eq!(after([2_130 * US, 2_120 * US], 0), 2_130 * US);
