@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ _FILE = Path(__file__).with_name("measured.json")
 # no further than replies are late.
 _PATHS = ((10, 20, 10), (50, 100, 20), (50, 150, 20), (100, 200, 20), (100, 300, 20))
 _STACKS = ("quinn", "quicgo")
+_ASSISTS = ("off", "pemi", "lossless")
 _DELAYS = ("--delay1", "1", "--delay2", "10")
 _LOSS = 1.0
 # Without help a download takes up to ten times as long and differs little from the next one; a
@@ -37,24 +39,35 @@ def main() -> int:
     parser.add_argument("--seeds-off", type=int, default=_SEEDS_OFF, help="without help")
     parser.add_argument("--wan", type=int, nargs="+", metavar="MBIT", help="only these rates")
     parser.add_argument("--stack", nargs="+", choices=_STACKS, default=_STACKS)
+    parser.add_argument(
+        "--again",
+        nargs="+",
+        choices=_ASSISTS,
+        help="only these rows of a file that has all: `pemi` where only the daemon has changed",
+    )
     asked = parser.parse_args()
     return program.exit_code("measured.py", lambda: _measure(asked))
 
 
 def _measure(asked: argparse.Namespace) -> int:
     series.require_root()
+    rows = (
+        {place(row): row for row in json.loads(asked.out.read_text())["rows"]}
+        if asked.again
+        else {}
+    )
     cells = plan(asked)
     setups = [setup for _, part in cells for setup in part]
     for setup in setups:
         setup.check()
     progress = Progress([setup.expected_s for setup in setups])
-    rows = []
     try:
         for assist, part in cells:
             runs = [_run(setup, progress) for setup in part]
-            rows.append(row(assist, part[0].scenario, runs))
+            one = row(assist, part[0].scenario, runs)
+            rows[place(one)] = one
             # What there is stays if the next one fails.
-            result.write_json(asked.out, {"made": program.made(), "rows": rows})
+            result.write_json(asked.out, {"made": program.made(), "rows": list(rows.values())})
     finally:
         progress.clear()
     return 0
@@ -67,8 +80,14 @@ def plan(asked: argparse.Namespace) -> list[tuple[str, list[Setup]]]:
     for path, stack in itertools.product(paths, asked.stack):
         first = next(other for other in paths if other[0] == path[0]) == path
         seeds = {"off": asked.seeds_off * first, "pemi": asked.seeds, "lossless": asked.seeds}
-        cells += [(name, _setups(path, stack, name, n)) for name, n in seeds.items() if n]
+        wanted = {name: n for name, n in seeds.items() if n and name in (asked.again or _ASSISTS)}
+        cells += [(name, _setups(path, stack, name, n)) for name, n in wanted.items()]
     return cells
+
+
+def place(row: dict) -> tuple:
+    """Of which path, stack and help it is."""
+    return tuple(row[name] for name in ("assist", "stack", "wan_mbit", "wifi_mbit"))
 
 
 def _setups(path: tuple[int, int, int], stack: str, assist: str, seeds: int) -> list[Setup]:

@@ -84,6 +84,9 @@ pub enum Rule {
     /// Which of two packets that are close replies are about, what copies took tells
     /// ([`crate::measure::rtt`]).
     Alias,
+    /// The first packet after a pause tells which estimate of the round trip is too long
+    /// ([`crate::measure::bursts`]).
+    Onset,
     /// Where a reply names a window because the host is or may be late, packets earn what that costs
     /// ([`crate::repair::budget`]).
     Earn,
@@ -120,7 +123,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 47] = [
+    pub const ALL: [(Rule, &'static str); 48] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -155,6 +158,7 @@ impl Rule {
         (Rule::Late, "late"),
         (Rule::Handshake, "handshake"),
         (Rule::Alias, "alias"),
+        (Rule::Onset, "onset"),
         (Rule::Earn, "earn"),
         (Rule::Hidden, "hidden"),
         (Rule::Punctual, "punctual"),

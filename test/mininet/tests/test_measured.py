@@ -8,7 +8,7 @@ from testbed.world.scenario import Scenario
 
 
 def asked(**changes):
-    options = {"seeds": 2, "seeds_off": 1, "wan": None, "stack": ("quinn", "quicgo")}
+    options = {"seeds": 2, "seeds_off": 1, "wan": None, "stack": ("quinn", "quicgo"), "again": None}
     return argparse.Namespace(**{**options, **changes})
 
 
@@ -31,6 +31,16 @@ def test_only_these_rates_and_stacks():
     losses = {name: part[0].scenario.loss1 for name, part in cells}
     assert losses == {"pemi": 1.0, "lossless": 0.0}
     assert {setup.app.stack for _, part in cells for setup in part} == {"quicgo"}
+
+
+def test_what_is_measured_again_takes_the_place_of_its_row():
+    cells = measured.plan(asked(again=["pemi"]))
+    assert {name for name, _ in cells} == {"pemi"} and len(cells) == 2 * 5
+    first, other = (
+        {"assist": "pemi", "stack": "quinn", "wan_mbit": n, "wifi_mbit": 20} for n in (10, 50)
+    )
+    assert measured.place(first | {"runs": [1]}) == measured.place(first | {"runs": [2]})
+    assert measured.place(first) != measured.place(other)
 
 
 def test_a_row_has_what_the_simulator_reads():

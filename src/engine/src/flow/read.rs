@@ -255,9 +255,10 @@ impl Flow {
     /// the nearest packet was due.
     pub(super) fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
         let due = cx.now - self.rtt.get();
-        let (_, offset) = self.trail.nearest(cx.cache, due)?;
+        let (nearest, offset) = self.trail.nearest(cx.cache, due)?;
+        let onset = self.heed_onset(cx, nearest, offset);
         let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);
-        if !waited {
+        if !waited && !onset {
             self.rtt.track(-offset);
             if cx.config.has(Rule::Punctual) {
                 self.rtt.compare(self.pace.spacing());

@@ -6,6 +6,7 @@ use arrayvec::ArrayVec;
 
 use super::Flow;
 use crate::flow::context::Context;
+use crate::measure::bursts::PAUSE;
 use crate::measure::margin::Margin;
 use crate::measure::pace::ticks;
 use crate::measure::rtt::{MOST_LATENESS, Replies};
@@ -44,6 +45,21 @@ impl Flow {
         let Some(ping) = cx.hop.ping(cx.now).filter(|_| cx.config.has(Rule::Probe)) else { return };
         let closely = cx.config.has(Rule::Handshake) && !self.is_reported(cx);
         self.rtt.bound(ping, closely.then(|| self.pace.spacing()));
+    }
+
+    /// A reply came so much sooner than that to the packet nearest to it was due. If that one ended
+    /// a pause, no packet before it has caused the reply: whether that tells of the round trip.
+    pub(super) fn heed_onset(&mut self, cx: &Context<'_>, nearest: Id, sooner: Nanos) -> bool {
+        let spacing = self.pace.spacing();
+        if sooner < spacing / 2 || !cx.config.has(Rule::Onset) || self.is_reported(cx) {
+            return false;
+        }
+        let at = |id| cx.cache.record(id).map(|record| record.at);
+        let times = at(nearest).zip(cx.cache.before(nearest).and_then(at));
+        let Some((at, _)) = times.filter(|(at, before)| at.since(*before) >= PAUSE) else {
+            return false;
+        };
+        self.rtt.sooner(cx.now.since(at), spacing)
     }
 
     /// When packets are replied to, where they follow each other so closely that a reply names a window

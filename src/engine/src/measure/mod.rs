@@ -3,6 +3,7 @@
 
 pub(crate) mod belief;
 pub(crate) mod bottleneck;
+pub(crate) mod bursts;
 pub(crate) mod counts;
 pub(crate) mod cumulative;
 pub(crate) mod doubt;

@@ -7,6 +7,7 @@
 //! the router measures. For clients that reply to no probe there are the start
 //! of a burst, and the time from a copy to the reply that shows that it arrived.
 
+use crate::measure::bursts::{BURSTS, Onset, lowest_cluster};
 use crate::measure::hop::Ping;
 use crate::measure::margin::Margin;
 use crate::store::recent::Recent;
@@ -53,11 +54,6 @@ const HANDSHAKE_SLACK: Nanos = 500 * US;
 /// percentage (chosen: a burst may meet a busy client, a copy is nearly alone).
 const BURST_DIFFERS: (Nanos, Nanos) = (400 * US, 25);
 const REPAIR_DIFFERS: (Nanos, Nanos) = (300 * US, 15);
-/// Samples of bursts belong together if they are no further apart than this and a tenth of
-/// the smaller one (chosen: like [`Margin::Near`], from which no deviation is known yet) ...
-const CLUSTER_GAP: Nanos = 300 * US;
-/// ... and all of them lie within this percentage of the smallest one and the time beside it.
-const CLUSTER_WIDTH: (Nanos, Nanos) = (200 * US, 135);
 /// What one reply moves the estimate and its deviation by, in percent (chosen: slower than
 /// the eighth and the quarter of RFC 9002, section 5.3, because most replies may belong to
 /// another packet than the nearest).
@@ -109,7 +105,8 @@ pub(crate) struct LocalRtt {
     handshake: Nanos,
     awaiting_handshake: Option<Time>,
     burst_start: Option<Time>,
-    bursts: Recent<Nanos, 16>,
+    bursts: Recent<Nanos, BURSTS>,
+    onset: Onset,
     repairs: Recent<Nanos, 5>,
     last_repair: Time,
     probed: bool,
@@ -133,6 +130,7 @@ impl LocalRtt {
             awaiting_handshake: None,
             burst_start: None,
             bursts: Recent::new(),
+            onset: Onset::new(),
             repairs: Recent::new(),
             last_repair: Time::ZERO,
             probed: false,
@@ -315,6 +313,19 @@ impl LocalRtt {
         }
     }
 
+    /// A packet that ended a pause was replied to after this time, sooner than the estimate has it; whether
+    /// that tells anything. Copies tell more, and where replies or the hop keep no time it is chance.
+    pub fn sooner(&mut self, sample: Nanos, spacing: Nanos) -> bool {
+        let tells = self.probed
+            && self.quartiles.is_none()
+            && self.spread.max(self.deviation * PUNCTUAL_PART) < spacing
+            && sample >= self.smallest;
+        if let Some(earliest) = tells.then(|| self.onset.sooner(sample)).flatten() {
+            self.believe(earliest);
+        }
+        tells
+    }
+
     /// A reply came `error` later than the reply to the nearest packet was due.
     pub fn track(&mut self, error: Nanos) {
         if self.rtt > 0 && error.abs() < self.rtt * AIM_PERCENT / 100 {
@@ -342,24 +353,6 @@ impl LocalRtt {
             self.deviation += (error.abs() - self.deviation) / REPAIR_PART;
         }
     }
-}
-
-/// The median of the lowest group of samples that lie close together; single
-/// low ones are replies to earlier packets.
-fn lowest_cluster(samples: &Recent<Nanos, 16>) -> Option<Nanos> {
-    let mut sorted = [0; 16];
-    let mut len = 0;
-    for sample in samples.iter() {
-        sorted[len] = sample;
-        len += 1;
-    }
-    let sorted = &mut sorted[..len];
-    sorted.sort_unstable();
-    let start = sorted.windows(2).position(|w| w[1] - w[0] <= CLUSTER_GAP + w[0] / 10)?;
-    let low = &sorted[start..];
-    let width = low[0] * CLUSTER_WIDTH.1 / 100 + CLUSTER_WIDTH.0;
-    let cluster = low.iter().take_while(|s| **s <= width).count();
-    Some(low[cluster / 2])
 }
 
 #[cfg(test)]
@@ -396,10 +389,7 @@ mod tests {
             let mut rtt = after_handshake(2_600);
             (0..8).for_each(|n| rtt.repaired(at(n), 2_100 * US, true));
             (0..400).for_each(|_| rtt.track(20 * US));
-            assert!(
-                rtt.get() > 2_400 * US,
-                "that of the next packet but one explains replies as well"
-            );
+            assert!(rtt.get() > 2_400 * US, "the next packet explains replies as well");
             rtt.leave_alias(spacing);
             rtt.get()
         };
@@ -421,6 +411,23 @@ mod tests {
         assert_eq!(bounded(Some(MS), 0), 2_600 * US, "the next packet is further away");
         assert_eq!(bounded(Some(240 * US), 0), 2_250 * US);
         assert_eq!(bounded(Some(240 * US), 3), 2_600 * US, "copies have told");
+    }
+
+    #[test]
+    fn no_reply_comes_before_the_packet_that_ended_a_pause() {
+        let after = |samples: [Nanos; 2], copies| {
+            let mut rtt = after_handshake(2_600);
+            rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 }, None);
+            (0..copies).for_each(|n| rtt.repaired(at(n), 2_600 * US, true));
+            for sample in samples {
+                rtt.sooner(sample, MS);
+            }
+            rtt.get()
+        };
+        assert_eq!(after([2_130 * US, 2_120 * US], 0), 2_130 * US);
+        assert_eq!(after([2_130 * US, 2_350 * US], 0), 2_600 * US, "one may be a timer's");
+        assert_eq!(after([1_900 * US; 2], 0), 2_600 * US, "no reply is sooner than a probe's");
+        assert_eq!(after([2_130 * US; 2], 3), 2_600 * US, "copies tell more");
     }
 
     #[test]
