@@ -22,8 +22,8 @@ int pthread_setname_np(pthread_t thread, const char *name)
 #ifdef __mips__
 /*
  * memcpy for MIPS. That of zig's runtime copies four bytes by seven instructions, and was a
- * ninth of what the router took for a packet; this one copies sixteen bytes by a dozen where both
- * ends are aligned, as packets and the daemon's structures are, and by twenty where they are not.
+ * ninth of what the router took for a packet; this one copies 32 bytes by 21 where both ends are
+ * aligned, as packets and the daemon's structures are, and sixteen by twenty where they are not.
  */
 
 typedef uint32_t __attribute__((may_alias)) word;
@@ -32,6 +32,8 @@ struct __attribute__((packed, may_alias)) loose {
 	uint32_t word;
 };
 
+/* Bytes that are copied at a time where both ends are aligned. */
+#define BLOCK (8 * sizeof(word))
 #define COPY(type, at) ((type *)to)[at] = ((const type *)from)[at]
 
 void *memcpy(void *restrict start, const void *restrict source, size_t len)
@@ -40,14 +42,19 @@ void *memcpy(void *restrict start, const void *restrict source, size_t len)
 	const unsigned char *from = source;
 
 	if ((((uintptr_t)to | (uintptr_t)from) & (sizeof(word) - 1)) == 0) {
-		for (; len >= 4 * sizeof(word); len -= 4 * sizeof(word)) {
+		const unsigned char *end = from + (len & ~(size_t)(BLOCK - 1));
+
+		for (; from != end; to += BLOCK, from += BLOCK) {
 			COPY(word, 0);
 			COPY(word, 1);
 			COPY(word, 2);
 			COPY(word, 3);
-			to += 4 * sizeof(word);
-			from += 4 * sizeof(word);
+			COPY(word, 4);
+			COPY(word, 5);
+			COPY(word, 6);
+			COPY(word, 7);
 		}
+		len &= BLOCK - 1;
 		for (; len >= sizeof(word); len -= sizeof(word)) {
 			COPY(word, 0);
 			to += sizeof(word);

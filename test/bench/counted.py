@@ -7,11 +7,13 @@ found goes to standard output as one JSON object, a table of it to standard erro
 """
 
 import argparse
+import contextlib
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -24,8 +26,14 @@ MACHINES = {
 }
 # As OpenWrt's kernels are built; and the cures of flaws that an emulated processor has not.
 KERNEL = "console=ttyS0 quiet panic=-1 init_on_alloc=0 mitigations=off"
-# A guest that hangs must not hang the benchmark; it takes a minute.
-TIMEOUT_S = 1800
+# A guest that hangs must not hang the benchmark. It takes two minutes of a processor, and on a busy
+# machine, at idle priority, many of the clock: so it hangs when it has had ten minutes of one, or
+# when QEMU neither ran nor waited for one for most of a minute.
+LONGEST_S = 600
+SILENT_S = 60
+SILENT_SHARE = 0.05
+# A boot that hangs is tried again, and people are told; one that always does is an error.
+BOOTS = 2
 FLOWS = 8
 # Sender and receiver alone: what is beyond them is the router's share.
 BASE = "direct"
@@ -57,9 +65,54 @@ class Problem(Exception):
     """Why something cannot be measured; for people to read."""
 
 
+class Hangs(Problem):
+    """The guest comes to no end."""
+
+
 def say(text: str) -> None:
     """Tell people what is going on."""
     print(text, file=sys.stderr, flush=True)
+
+
+def scheduled(process: int) -> tuple[float, float, bool]:
+    """Seconds that a process's threads ran and waited for a processor; whether one does now."""
+    ran, waited, ready = 0.0, 0.0, False
+    for task in Path(f"/proc/{process}/task").iterdir():
+        # One may end meanwhile; that of the guest's processor does not.
+        with contextlib.suppress(OSError):
+            fields = (task / "schedstat").read_text().split()
+            ran += int(fields[0]) / 1e9
+            waited += int(fields[1]) / 1e9
+            ready |= (task / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+    return ran, waited, ready
+
+
+def watched(command: list[str], console: Path) -> str:
+    """Run QEMU to its end and give what it said besides the console."""
+    with console.open("wb") as out, tempfile.TemporaryFile() as errors:
+        qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors)
+        try:
+            since, before = time.monotonic(), 0.0
+            while True:
+                try:
+                    qemu.wait(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    ran, waited, ready = scheduled(qemu.pid)
+                if ran > LONGEST_S:
+                    raise Hangs(f"the guest hangs: it took {ran:.0f} s of a processor")
+                if time.monotonic() - since < SILENT_S:
+                    continue
+                # What it waits is told when that is over. A kernel that does not count tells none.
+                silent = ran + waited - before < SILENT_SHARE * SILENT_S
+                if ran > 0 and silent and not ready:
+                    raise Hangs(f"the guest hangs: it did nothing for {SILENT_S} s")
+                since, before = time.monotonic(), ran + waited
+        finally:
+            qemu.kill()
+            qemu.wait()
+        errors.seek(0)
+        return errors.read().decode(errors="replace")
 
 
 def boot(arch: str, rows: list[str], rounds: int, seconds: float, latency: str) -> list[str]:
@@ -82,15 +135,20 @@ def boot(arch: str, rows: list[str], rounds: int, seconds: float, latency: str) 
         command = [*MACHINES[arch][0].split(), "-accel", "tcg", "-rtc", "clock=vm", "-m", "256"]
         command += ["-nodefaults", "-no-reboot", "-display", "none", "-serial", "stdio"]
         command += ["-kernel", str(folder / "kernel"), "-initrd", str(initrd), "-append", KERNEL]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
-        )
-    text = done.stdout.decode(errors="replace")
-    (folder / "console.log").write_text(text)
+        console = folder / "console.log"
+        for left in reversed(range(BOOTS)):
+            try:
+                errors = watched(command, console)
+                break
+            except Hangs as problem:
+                if left == 0:
+                    raise
+                say(f"{arch}: {problem}, after {console.read_bytes()[-200:]}; once more")
+    text = console.read_text(errors="replace")
     lines = [line.strip() for line in text.splitlines() if line.startswith("counted: ")]
     lines = [line.removeprefix("counted: ") for line in lines]
     if not lines or lines[-1] != "end":
-        raise Problem(f"the guest came to no end: {text[-500:]} {done.stderr.decode()}")
+        raise Problem(f"the guest came to no end: {text[-500:]} {errors}")
     return lines
 
 

@@ -16,6 +16,25 @@ pub const SEC: Nanos = 1_000_000_000;
 
 const FARTHEST: u64 = 1 << 55;
 
+/// `span / PARTS`, rounded towards zero as the operator does. Small routers have no instruction that
+/// divides 64 bits but a function of some hundred, for each packet several times; what fits into 32,
+/// as almost every span does, is divided by a constant with a multiplication.
+#[inline]
+pub(crate) fn divided<const PARTS: u32>(span: Nanos) -> Nanos {
+    let size = span.unsigned_abs();
+    let part = match u32::try_from(size) {
+        Ok(size) => u64::from(size / PARTS),
+        Err(_) => size / u64::from(PARTS),
+    };
+    if span < 0 { -part.cast_signed() } else { part.cast_signed() }
+}
+
+/// So many percent of `span`, rounded towards zero.
+#[inline]
+pub(crate) fn percent(span: Nanos, percent: Nanos) -> Nanos {
+    divided::<100>(span * percent)
+}
+
 /// A moment in nanoseconds since an arbitrary epoch. The caller's clock must
 /// be monotonic; arithmetic saturates, so a bad clock cannot cause a panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +86,17 @@ impl Sub<Nanos> for Time {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_are_those_of_the_operator() {
+        for span in [0, 1, 9, 99, 100, 4_294_967_295, 4_294_967_296, 1 << 62] {
+            for span in [span, -span] {
+                assert_eq!(divided::<10>(span), span / 10);
+                assert_eq!(divided::<100>(span), span / 100);
+            }
+        }
+        assert_eq!((percent(250 * MS, 35), percent(-7, 50)), (87_500 * US, -3));
+    }
 
     #[test]
     fn arithmetic_saturates() {

@@ -94,6 +94,8 @@ pub struct Engine {
     missed: Option<Time>,
     /// Networks of which no flow is helped, a bit for each.
     standing_back: u8,
+    /// No flow has been idle for too long before this, so that not every packet has to look.
+    expires: Time,
 }
 
 impl Engine {
@@ -117,6 +119,7 @@ impl Engine {
             begun: 0,
             missed: None,
             standing_back: 0,
+            expires: Time::ZERO,
         }
     }
 
@@ -285,6 +288,9 @@ impl Engine {
 
     /// Forgets flows that have been idle for too long.
     fn expire(&mut self, now: Time) {
+        if now < self.expires {
+            return;
+        }
         for standing in [Standing::Passing, Standing::Settled] {
             while let Some(oldest) = self.flows.oldest(standing) {
                 let idle = self.flows.get(oldest).map_or(0, |flow| now.since(flow.last_seen));
@@ -294,16 +300,23 @@ impl Engine {
                 self.remove_flow(now, oldest);
             }
         }
+        // What begins or is heard of later expires later.
+        self.expires = self.next_expiry().unwrap_or(now + self.config.idle_timeout);
     }
 
-    /// When [`Engine::on_timeout`] is due, if at all.
-    pub fn next_timeout(&self) -> Option<Time> {
+    /// When the next flow will have been idle for too long if nothing more comes.
+    fn next_expiry(&self) -> Option<Time> {
         let expiry = |standing| {
             let oldest = self.flows.oldest(standing).and_then(|slot| self.flows.get(slot))?;
             Some(oldest.last_seen + self.config.idle_timeout)
         };
+        expiry(Standing::Passing).into_iter().chain(expiry(Standing::Settled)).min()
+    }
+
+    /// When [`Engine::on_timeout`] is due, if at all.
+    pub fn next_timeout(&self) -> Option<Time> {
         let timer = self.timers.first().map(|(at, _)| at);
-        [timer, expiry(Standing::Passing), expiry(Standing::Settled)].into_iter().flatten().min()
+        timer.into_iter().chain(self.next_expiry()).min()
     }
 
     /// Does everything that is due at `now`.
@@ -382,6 +395,7 @@ impl Engine {
         }
         self.out.want_events(config.events);
         self.config = config;
+        self.expires = Time::ZERO;
         self.crowd_out(now, Standing::Passing, self.new_flows());
         self.crowd_out(now, Standing::Settled, self.config.max_flows.max(1));
     }

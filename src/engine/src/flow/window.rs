@@ -14,7 +14,7 @@ use crate::repair::gaps::{self, MAX_WINDOW, Names};
 use crate::repair::plan::WINDOW_WIDTH;
 use crate::rules::Rule;
 use crate::store::cache::Id;
-use crate::time::{Nanos, Time, US};
+use crate::time::{Nanos, Time, US, percent};
 
 /// A packet's reply may come so much sooner than any did before (chosen: what a data packet takes
 /// longer than a probe at 100 Mbit/s).
@@ -89,7 +89,7 @@ impl Flow {
     }
 
     fn later(&self, cx: &Context<'_>, lateness: Nanos) -> bool {
-        let apart = cx.config.tunables().late_percent() * self.pace.spacing() / 100;
+        let apart = percent(self.pace.spacing(), cx.config.tunables().late_percent());
         lateness > apart && self.may_name_windows(cx)
     }
 

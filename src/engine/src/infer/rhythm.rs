@@ -14,7 +14,7 @@ use crate::measure::margin::Margin;
 use crate::measure::rtt::LocalRtt;
 use crate::store::cache::{Cache, Id, Trail};
 use crate::store::recent::Recent;
-use crate::time::{MS, Nanos, US};
+use crate::time::{MS, Nanos, US, divided};
 use crate::tunables::Tunables;
 
 /// Replies longer than the usual one by more than this many bytes carry data of the client's
@@ -61,8 +61,8 @@ const ENOUGH_REPLIES: u32 = 16;
 /// The share of clumped replies, their mean distance and the packets between them follow each
 /// reply by one part in this many (chosen: a few round trips' replies).
 const CLUMPED_PART: i32 = 32;
-const GAP_PART: Nanos = 10;
-const PER_REPLY_PART: i64 = 20;
+const GAP_PART: u32 = 10;
+const PER_REPLY_PART: u32 = 20;
 /// Packets a reply are counted in parts: a whole one has this many.
 const PARTS: i64 = 16;
 /// A client that replies after fewer packets than this on average, in [`PARTS`], is not decimating,
@@ -229,7 +229,12 @@ impl Rhythm {
     }
 
     fn count(&mut self, count: u64) {
+        let leaves = self.counts.leaves_next();
         self.counts.push(count);
+        if leaves == Some(count) {
+            // The same counts as before, as those of most clients are: nothing has to be sorted.
+            return;
+        }
         let enough = self.counts.len() >= ENOUGH_COUNTS;
         self.usual = self.counts.quantile(USUAL_TENTHS, 10).filter(|_| enough).unwrap_or(0);
         let same = self.counts.iter().filter(|c| *c == self.usual).count();
@@ -292,10 +297,10 @@ impl Rhythm {
             let at_once = gap < CLUMP_GAP.min(reply.spacing) && reply.sent == self.sent_at_reply;
             let sample = if at_once { 1024 } else { 0 };
             self.clumped += (sample - self.clumped) / CLUMPED_PART;
-            self.reply_gap += (gap - self.reply_gap) / GAP_PART;
+            self.reply_gap += divided::<GAP_PART>(gap - self.reply_gap);
             self.replies = self.replies.saturating_add(1);
             let packets = reply.sent.saturating_sub(self.sent_at_reply).min(MOST_PACKETS) as i64;
-            self.per_reply += (packets * PARTS - self.per_reply) / PER_REPLY_PART;
+            self.per_reply += divided::<PER_REPLY_PART>(packets * PARTS - self.per_reply);
         }
         self.sent_at_reply = reply.sent;
         self.constant = reply.always_constant;

@@ -11,7 +11,7 @@ use crate::measure::bursts::{BURSTS, Onset, lowest_cluster};
 use crate::measure::hop::Ping;
 use crate::measure::margin::Margin;
 use crate::store::recent::Recent;
-use crate::time::{MS, Nanos, SEC, Time, US};
+use crate::time::{MS, Nanos, SEC, Time, US, percent};
 use crate::tunables::Tunables;
 
 /// A reply that is off by more than this share of the round trip is not that packet's
@@ -171,7 +171,7 @@ impl LocalRtt {
     /// Whether replies keep so little time that none names its packet, and none proves anything
     /// by when it comes.
     pub fn blurred(&self) -> bool {
-        let share = self.rtt * self.tunables.blurred_percent() / 100;
+        let share = percent(self.rtt, self.tunables.blurred_percent());
         self.deviation() > share.max(self.tunables.blurred_deviation())
     }
 
@@ -183,7 +183,7 @@ impl LocalRtt {
     /// How close to a packet's time a reply has to come to be that packet's. On a short hop
     /// this is no more than a share of the round trip.
     pub fn aim(&self) -> Nanos {
-        self.within(Margin::Near).min(self.rtt * AIM_PERCENT / 100 + AIM_LEAST)
+        self.within(Margin::Near).min(percent(self.rtt, AIM_PERCENT) + AIM_LEAST)
     }
 
     /// When a packet is replied to, as copies were; none before there were enough of them.
@@ -235,12 +235,12 @@ impl LocalRtt {
 
     /// No round trip of the hop alone is longer.
     fn handshake_bound(&self) -> Nanos {
-        self.handshake * HANDSHAKE_PERCENT / 100
+        percent(self.handshake, HANDSHAKE_PERCENT)
     }
 
     /// Whether a value differs from the estimate by more than a time and a percentage.
-    fn differs(&self, value: Nanos, (time, percent): (Nanos, Nanos)) -> bool {
-        (value - self.rtt).abs() > time + self.rtt.min(value) * percent / 100
+    fn differs(&self, value: Nanos, (time, share): (Nanos, Nanos)) -> bool {
+        (value - self.rtt).abs() > time + percent(self.rtt.min(value), share)
     }
 
     /// Replaces the estimate.
@@ -268,8 +268,12 @@ impl LocalRtt {
         }
         let Some(last_down) = last_down else { return };
         let idle = now.since(last_down);
+        // Most packets are, and need no look at the rest.
+        if idle < BURST_PAUSE_LEAST {
+            return;
+        }
         let bound = self.handshake_bound();
-        let quiet = idle >= (bound + BURST_PAUSE).max(BURST_PAUSE_LEAST);
+        let quiet = idle >= bound + BURST_PAUSE;
         let replied = last_up.is_some_and(|up| up.since(last_down) >= ACK_WAS_DELAYED);
         let may_meet = *DELAYED_ACK.start()..=*DELAYED_ACK.end() + bound;
         let delayed_ack = may_meet.contains(&idle) && !replied;
@@ -328,9 +332,9 @@ impl LocalRtt {
 
     /// A reply came `error` later than the reply to the nearest packet was due.
     pub fn track(&mut self, error: Nanos) {
-        if self.rtt > 0 && error.abs() < self.rtt * AIM_PERCENT / 100 {
-            self.rtt += error * TRACK_PERCENT / 100;
-            self.deviation += (error.abs() - self.deviation) * TRACK_DEVIATION_PERCENT / 100;
+        if self.rtt > 0 && error.abs() < percent(self.rtt, AIM_PERCENT) {
+            self.rtt += percent(error, TRACK_PERCENT);
+            self.deviation += percent(error.abs() - self.deviation, TRACK_DEVIATION_PERCENT);
         }
     }
 

@@ -177,15 +177,25 @@ impl Cache {
 
     /// The packet of the same flow before this one.
     pub fn before(&self, id: Id) -> Option<Id> {
-        let back = self.record(id)?.back;
-        let before = Id(id.0.checked_sub(u64::from(back))?);
-        (back > 0 && self.record(before).is_some()).then_some(before)
+        Some(self.step_back(id, self.record(id)?)?.0)
     }
 
     /// The packet of the same flow after this one.
     pub fn after(&self, id: Id) -> Option<Id> {
-        let forth = self.record(id)?.forth;
-        (forth > 0).then(|| Id(id.0 + u64::from(forth)))
+        Some(self.step_forth(id, self.record(id)?)?.0)
+    }
+
+    /// The packet of the same flow before this one, and its record; `here` is that of this one.
+    /// A search goes many steps for a reply, so each of them looks one record up and not three.
+    fn step_back(&self, id: Id, here: &Record) -> Option<(Id, &Record)> {
+        let before = Id(id.0.checked_sub(u64::from(here.back))?);
+        self.record(before).filter(|_| here.back > 0).map(|record| (before, record))
+    }
+
+    /// The same for the packet after this one.
+    fn step_forth(&self, id: Id, here: &Record) -> Option<(Id, &Record)> {
+        let after = Id(id.0 + u64::from(here.forth));
+        self.record(after).filter(|_| here.forth > 0).map(|record| (after, record))
     }
 }
 
@@ -220,17 +230,20 @@ impl Trail {
     /// Finds the packets around `moment`. Steps from where the last search
     /// ended, so a search costs as many steps as packets were sent since.
     pub fn around(&mut self, cache: &Cache, moment: Time) -> Around {
-        let Some(newest) = self.newest(cache) else {
+        let held = |id: Option<Id>| id.and_then(|id| Some((id, cache.record(id)?)));
+        let Some(newest) = held(self.newest) else {
             return Around::default();
         };
-        let mut here = self.cursor.filter(|id| cache.record(*id).is_some()).unwrap_or(newest);
-        let at = |id: Id| cache.record(id).map_or(Time::ZERO, |r| r.at);
-        while let Some(next) = cache.after(here).filter(|next| at(*next) <= moment) {
-            here = next;
+        let (mut here, mut record) = held(self.cursor).unwrap_or(newest);
+        let mut ceil = cache.step_forth(here, record);
+        while let Some(next) = ceil.filter(|(_, next)| next.at <= moment) {
+            (here, record) = next;
+            ceil = cache.step_forth(here, record);
         }
-        while at(here) > moment {
-            match cache.before(here) {
-                Some(before) => here = before,
+        while record.at > moment {
+            ceil = Some((here, record));
+            match cache.step_back(here, record) {
+                Some(before) => (here, record) = before,
                 None => {
                     self.cursor = Some(here);
                     return Around { floor: None, ceil: Some(here) };
@@ -238,7 +251,7 @@ impl Trail {
             }
         }
         self.cursor = Some(here);
-        Around { floor: Some(here), ceil: cache.after(here) }
+        Around { floor: Some(here), ceil: ceil.map(|(id, _)| id) }
     }
 
     /// The packet forwarded nearest to `moment`, and how much later it was.
@@ -259,11 +272,11 @@ impl Trail {
         from: Time,
         to: Time,
     ) -> impl Iterator<Item = (Id, &'a Record)> + use<'a> {
-        let mut next = self.around(cache, to).floor;
+        let floor = self.around(cache, to).floor;
+        let mut next = floor.and_then(|id| Some((id, cache.record(id)?)));
         core::iter::from_fn(move || {
-            let id = next?;
-            let record = cache.record(id).filter(|r| r.at >= from)?;
-            next = cache.before(id);
+            let (id, record) = next.filter(|(_, record)| record.at >= from)?;
+            next = cache.step_back(id, record);
             Some((id, record))
         })
     }

@@ -26,6 +26,11 @@ impl<T: Copy + Default, const N: usize> Recent<T, N> {
         self.len = (self.len + 1).min(Self::LEN);
     }
 
+    /// The value that has to make room for the next one.
+    pub fn leaves_next(&self) -> Option<T> {
+        (self.len == Self::LEN).then(|| self.items[usize::from(self.next)])
+    }
+
     pub fn clear(&mut self) {
         self.len = 0;
         self.next = 0;
@@ -69,9 +74,12 @@ mod tests {
     fn keeps_the_last_n() {
         let mut r = Recent::<i32, 3>::new();
         assert_eq!((r.last(), r.quantile(1, 2), r.min()), (None, None, None));
-        for i in [5, 1, 4, 2] {
+        let left = [5, 1, 4, 2].map(|i| {
+            let leaves = r.leaves_next();
             r.push(i);
-        }
+            leaves
+        });
+        assert_eq!((left, r.leaves_next()), ([None, None, None, Some(5)], Some(1)));
         assert_eq!(r.len(), 3);
         assert_eq!((r.last(), r.quantile(1, 2), r.min()), (Some(2), Some(2), Some(1)));
         assert_eq!(r.quantile(1, 1), Some(4));
