@@ -21,10 +21,10 @@ const LONGEST: Nanos = 200 * MS;
 /// When it is spent, the sender sees every reply for this many times as long as the last attempt
 /// took (chosen: of ten parts of the time one may be spent in vain).
 const APART: Nanos = 8;
-/// ... and each time for so much longer than the time before, but no longer than this (chosen: a hop that
-/// begins to lose packets then shows it by copies that are not concealed).
+/// ... and each time for so much longer than the time before, but no longer than this (chosen: as the
+/// longest wait of `measure::doubt`).
 const GROWTH: Nanos = 2;
-const LONGEST_SHOWN: Nanos = 10 * SEC;
+const LONGEST_SHOWN: Nanos = 2 * SEC;
 /// A repair makes that shorter by this factor (as of the wait for attempts, `measure::doubt`).
 const SHRINKAGE: Nanos = 8;
 /// A repair earns at least so many times what it took (chosen: on a hop of long round trips, where an
@@ -59,9 +59,10 @@ impl Worth {
     }
 
     /// An attempt for a gap that was opened then came to nothing. Of several under way at once one
-    /// counts: they were hidden at the same time.
+    /// counts, as they were hidden at the same time, and none that was not hidden: where the sender
+    /// is told as well, even a copy that was needed often shows nothing.
     pub fn in_vain(&mut self, now: Time, opened: Time, round_trip: Option<Nanos>) {
-        if opened < self.since {
+        if opened < self.since || !self.hides(opened) {
             return;
         }
         let took = now.since(opened);
@@ -116,8 +117,10 @@ mod tests {
     fn what_is_in_vain_is_bounded() {
         let mut worth = Worth::new(Tunables::DEFAULT);
         assert!(worth.hides(at(0)));
-        let most = Tunables::DEFAULT.vain_parts() * 50 * MS / PARTS + 2 * TAKES;
-        assert!((TAKES..=most).contains(&hidden(&mut worth, 0, 60_000)));
+        let first = Tunables::DEFAULT.vain_parts() * 50 * MS / PARTS + TAKES;
+        assert!((TAKES..=first + 4 * TAKES).contains(&hidden(&mut worth, 0, 2_000)));
+        // Then one attempt in two seconds.
+        assert!((20 * TAKES..=31 * TAKES).contains(&hidden(&mut worth, 2_000, 62_000)));
     }
 
     #[test]
