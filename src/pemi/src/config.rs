@@ -255,19 +255,33 @@ fn without_problems(text: &str, memory_kib: Option<u64>) -> String {
         let mut smaller = false;
         for problem in &problems {
             smaller |= match (problem.option().split_once('.'), &mut object) {
-                (None, object) => object.remove(problem.option()).is_some(),
+                (None, object) => drop_option(object, problem.option()),
                 (Some((section, option)), object) => object
                     .get_mut(section)
                     .and_then(Value::as_object_mut)
-                    .is_some_and(|object| object.remove(option).is_some()),
+                    .is_some_and(|object| drop_option(object, option)),
             };
         }
         if !smaller {
             // A default that does not go with what another option says.
-            RELATED.iter().for_each(|option| drop(object.remove(*option)));
+            for option in RELATED {
+                drop_option(&mut object, option);
+            }
         }
     }
     Value::from(object).to_string()
+}
+
+/// Takes an option out, and says whether it was there. What is left is put together anew, because to
+/// remove from a map is 4 KB of code on MIPS.
+fn drop_option(object: &mut Map<String, Value>, option: &str) -> bool {
+    let before = object.len();
+    for (name, value) in std::mem::take(object) {
+        if name != option {
+            object.insert(name, value);
+        }
+    }
+    object.len() < before
 }
 
 /// Options whose values depend on each other.

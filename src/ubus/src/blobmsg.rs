@@ -82,7 +82,13 @@ pub fn members(payload: &[u8]) -> Result<Map<String, Value>, Malformed> {
 }
 
 fn table(payload: &[u8], depth: usize) -> Result<Map<String, Value>, Malformed> {
-    Attributes(payload).map(|attribute| value(attribute?, depth)).collect()
+    // Not collected: that would sort them first, which is code of its own.
+    let mut members = Map::new();
+    for attribute in Attributes(payload) {
+        let (name, value) = value(attribute?, depth)?;
+        members.insert(name, value);
+    }
+    Ok(members)
 }
 
 /// Name and value.

@@ -23,8 +23,10 @@ pub fn ask(
     method: &str,
     argument: Option<(&str, u64)>,
 ) -> Result<Value, String> {
-    let arguments: Map<String, Value> =
-        argument.into_iter().map(|(name, number)| (name.into(), number.into())).collect();
+    let mut arguments = Map::new();
+    if let Some((name, number)) = argument {
+        arguments.insert(name.into(), number.into());
+    }
     let mut tried = Vec::new();
     if let Some(path) = &sockets.control {
         match UnixStream::connect(path) {
