@@ -87,6 +87,9 @@ pub enum Rule {
     /// The first packet after a pause tells which estimate of the round trip is too long
     /// ([`crate::measure::bursts`]).
     Onset,
+    /// Before a copy has repaired anything, the packet behind the one that is named goes as well where
+    /// packets are close ([`crate::flow::window`]).
+    Next,
     /// Where a reply names a window because the host is or may be late, packets earn what that costs
     /// ([`crate::repair::budget`]).
     Earn,
@@ -123,7 +126,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 48] = [
+    pub const ALL: [(Rule, &'static str); 49] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -159,6 +162,7 @@ impl Rule {
         (Rule::Handshake, "handshake"),
         (Rule::Alias, "alias"),
         (Rule::Onset, "onset"),
+        (Rule::Next, "next"),
         (Rule::Earn, "earn"),
         (Rule::Hidden, "hidden"),
         (Rule::Punctual, "punctual"),

@@ -49,12 +49,14 @@ impl Flow {
             names = gaps::from(front, cx.cache);
         }
         let behind = if window.is_none() { self.name_behind(cx, &beat, &mut names) } else { 0 };
+        let alone = window.is_none() && front.is_none() && behind == 0;
+        let next = if alone { self.name_next(cx, &mut names) } else { 0 };
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
         let facts = self.facts(cx, sign, since_reply, missing);
         let attempt = plan(&Facts { window, ..facts });
-        let width = self.packets_of(cx, attempt.width).max(behind);
-        for id in names.iter().take(width.min(attempt.allowed)) {
+        let width = self.packets_of(cx, attempt.width).max(behind).max(next);
+        for id in names.iter().take(width.min(attempt.allowed.max(next))) {
             self.resend(cx, *id);
         }
         if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {

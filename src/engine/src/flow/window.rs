@@ -9,7 +9,7 @@ use crate::flow::context::Context;
 use crate::measure::bursts::PAUSE;
 use crate::measure::margin::Margin;
 use crate::measure::pace::ticks;
-use crate::measure::rtt::{MOST_LATENESS, Replies};
+use crate::measure::rtt::{CLIENT_LATENCY, MOST_LATENESS, Replies};
 use crate::repair::gaps::{self, MAX_WINDOW, Names};
 use crate::repair::plan::WINDOW_WIDTH;
 use crate::rules::Rule;
@@ -19,6 +19,9 @@ use crate::time::{Nanos, Time, US, percent};
 /// A packet's reply may come so much sooner than any did before (chosen: what a data packet takes
 /// longer than a probe at 100 Mbit/s).
 const MARGIN: Nanos = 100 * US;
+/// Packets that are further apart are named rightly by an estimate that is too long by what a prompt host
+/// does not take (chosen: twice that, as the nearest packet is no further than half of it).
+const NEXT_SPACING: Nanos = 2 * CLIENT_LATENCY;
 /// A copy's reply may (chosen: the grain of clocks, as what comes sooner is taken for no repair).
 const EARLY: Nanos = 40 * US;
 
@@ -121,6 +124,25 @@ impl Flow {
         }
         *names = found;
         Some(names.len())
+    }
+
+    /// Until copies have told the round trip, it is taken to be too long rather than too short: it has what
+    /// an average host takes, and a prompt one takes less. Where that is as much as packets are apart, the
+    /// one behind the packet that is named is as likely lost. Once a copy has repaired something one is
+    /// enough, and tells the time more exactly than two. How many that names.
+    pub(super) fn name_next(&self, cx: &Context<'_>, names: &mut Names) -> usize {
+        let unsure = !self.budget.proven()
+            && self.rtt.replies().is_none()
+            && self.pace.spacing() < NEXT_SPACING
+            && self.may_name_windows(cx);
+        let first = names.first().copied().filter(|_| unsure && cx.config.has(Rule::Next));
+        let next = first.and_then(|first| cx.cache.after(first));
+        let fresh = |id: &Id| cx.cache.record(*id).is_some_and(|record| record.copies == 0);
+        let Some(next) = next.filter(fresh) else { return 0 };
+        names.retain(|name| *name != next);
+        names.truncate(names.capacity() - 1);
+        names.insert(1, next);
+        2
     }
 
     /// What to send for a gap after its first attempt was in vain, no more than `most`: of a late host what

@@ -8,6 +8,13 @@
 use crate::store::recent::Recent;
 use crate::time::{MS, Nanos, US};
 
+/// A round trip that is remembered, in nanoseconds: every flow has dozens, and none is four seconds long.
+pub(super) type Sample = u32;
+
+pub(super) fn small(sample: Nanos) -> Sample {
+    Sample::try_from(sample.max(0)).unwrap_or(Sample::MAX)
+}
+
 /// Bursts that are remembered.
 pub(super) const BURSTS: usize = 16;
 /// Samples of bursts belong together if they are no further apart than this and a tenth of
@@ -27,11 +34,11 @@ const ONSETS: usize = 3;
 
 /// The median of the lowest group of samples that lie close together; single
 /// low ones are replies to earlier packets.
-pub(super) fn lowest_cluster(samples: &Recent<Nanos, BURSTS>) -> Option<Nanos> {
+pub(super) fn lowest_cluster(samples: &Recent<Sample, BURSTS>) -> Option<Nanos> {
     let mut sorted = [0; BURSTS];
     let mut len = 0;
     for sample in samples.iter() {
-        sorted[len] = sample;
+        sorted[len] = Nanos::from(sample);
         len += 1;
     }
     let sorted = &mut sorted[..len];

@@ -7,7 +7,7 @@
 //! the router measures. For clients that reply to no probe there are the start
 //! of a burst, and the time from a copy to the reply that shows that it arrived.
 
-use crate::measure::bursts::{BURSTS, Onset, lowest_cluster};
+use crate::measure::bursts::{BURSTS, Onset, Sample, lowest_cluster, small};
 use crate::measure::hop::Ping;
 use crate::measure::margin::Margin;
 use crate::store::recent::Recent;
@@ -27,7 +27,7 @@ const SHORTEST_SAMPLE: Nanos = 500 * US;
 const LONGEST_SAMPLE: Nanos = 80 * MS;
 /// From the round trip of an echo to that of a QUIC reply (chosen: the client's kernel
 /// replies to the one, its application has to run for the other).
-const CLIENT_LATENCY: Nanos = 250 * US;
+pub(crate) const CLIENT_LATENCY: Nanos = 250 * US;
 /// Samples from repairs older than this do not outrank those of bursts (chosen: within a few
 /// seconds somebody with a phone is in another room).
 const REPAIR_SAMPLE_AGE: Nanos = 3 * SEC;
@@ -105,7 +105,7 @@ pub(crate) struct LocalRtt {
     handshake: Nanos,
     awaiting_handshake: Option<Time>,
     burst_start: Option<Time>,
-    bursts: Recent<Nanos, BURSTS>,
+    bursts: Recent<Sample, BURSTS>,
     onset: Onset,
     repairs: Recent<Nanos, 5>,
     last_repair: Time,
@@ -114,7 +114,7 @@ pub(crate) struct LocalRtt {
     punctual: bool,
     /// The smallest of the probes; 0 before the first.
     smallest: Nanos,
-    answers: Recent<Nanos, ANSWERS>,
+    answers: Recent<Sample, ANSWERS>,
     /// The least, the middle and the third quarter of them, kept because every reply asks.
     quartiles: Option<[Nanos; 3]>,
 }
@@ -211,9 +211,9 @@ impl LocalRtt {
 
     /// A copy was replied to after this time.
     fn answered(&mut self, sample: Nanos) {
-        self.answers.push(sample);
+        self.answers.push(small(sample));
         let enough = self.answers.len() >= ENOUGH_ANSWERS;
-        let quantile = |part| self.answers.quantile(part, 4).unwrap_or(sample);
+        let quantile = |part| self.answers.quantile(part, 4).map_or(sample, Nanos::from);
         self.quartiles = enough.then(|| [0, 2, 3].map(quantile));
     }
 
@@ -305,7 +305,7 @@ impl LocalRtt {
         {
             return;
         }
-        self.bursts.push(sample);
+        self.bursts.push(small(sample));
         if self.repairs.len() >= REPAIR_SAMPLES && now.since(self.last_repair) < REPAIR_SAMPLE_AGE {
             return;
         }
