@@ -309,9 +309,10 @@ mod tests {
             )
         };
         let with = told("[]");
-        for rule in ["[\"behind\"]", "[\"again\"]"] {
+        // In percent of what is told without the rule.
+        for (rule, most) in [("[\"behind\"]", 90), ("[\"again\"]", 75)] {
             let without = told(rule);
-            assert!(4 * with < 3 * without, "{with} {rule} {without}");
+            assert!(100 * with < most * without, "{with} {rule} {without}");
         }
     }
 
