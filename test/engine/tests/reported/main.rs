@@ -227,11 +227,25 @@ fn where_nobody_reports_losses_are_inferred() {
     for n in 0..2_000 {
         bench.show(0, Direction::Down, &short(1, n, 1200));
         bench.pass(20 * MS);
+        bench.show(0, Direction::Up, &short(2, n, 40));
     }
     let asked = bench.router.stats(bench.now).reports_asked;
     assert!(asked < 20, "{asked} packets: the trial has failed");
     assert_eq!(bench.router.stats(bench.now).clients_unreported, 1);
     assert!(!bench.router.tickets.is_empty());
+}
+
+#[test]
+fn of_a_client_that_is_away_no_reports_are_missed() {
+    let mut bench = Bench::new(config(), 1);
+    for n in 0..200 {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+        bench.pass(20 * MS);
+    }
+    bench.show(0, Direction::Up, &short(2, 0, 40));
+    let stats = bench.router.stats(bench.now);
+    assert_eq!(stats.clients_unreported, 0);
+    assert!(stats.reports_asked > 200, "it is asked on");
 }
 
 #[test]
@@ -244,11 +258,12 @@ fn a_client_that_comes_back_is_tried_again() {
             for n in from..from + 20 {
                 bench.show(0, Direction::Down, &short(1, n, 1200));
                 bench.pass(20 * MS);
+                bench.show(0, Direction::Up, &short(2, n, 40));
             }
         };
         show(&mut bench, 0);
         bench.all_arrived();
-        // It is away for a second, and what is sent meanwhile is not reported.
+        // For a second it is where nobody reports what is sent to it.
         show(&mut bench, 20);
         show(&mut bench, 40);
         bench.router.tickets.clear();
