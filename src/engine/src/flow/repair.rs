@@ -56,6 +56,7 @@ impl Flow {
         let facts = self.facts(cx, sign, since_reply, missing);
         let attempt = plan(&Facts { window, ..facts });
         let width = self.packets_of(cx, attempt.width).max(behind).max(next);
+        // Skipped packet numbers look like gaps and spend what a new hop is allowed, before the first loss.
         for id in names.iter().take(width.min(attempt.allowed.max(next))) {
             self.resend(cx, *id);
         }

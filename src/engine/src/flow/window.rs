@@ -19,11 +19,11 @@ use crate::time::{Nanos, Time, US, percent};
 /// A packet's reply may come so much sooner than any did before (chosen: what a data packet takes
 /// longer than a probe at 100 Mbit/s).
 const MARGIN: Nanos = 100 * US;
+/// A copy's reply may (chosen: the grain of clocks, as what comes sooner is taken for no repair).
+const EARLY: Nanos = 40 * US;
 /// Packets that are further apart are named rightly by an estimate that is too long by what a prompt host
 /// does not take (chosen: twice that, as the nearest packet is no further than half of it).
 const NEXT_SPACING: Nanos = 2 * CLIENT_LATENCY;
-/// A copy's reply may (chosen: the grain of clocks, as what comes sooner is taken for no repair).
-const EARLY: Nanos = 40 * US;
 
 impl Flow {
     /// The sender's round trip without queues, if it is known.
