@@ -12,6 +12,7 @@ use crate::api::{
 use crate::engine::Engine;
 use crate::stats::Stats;
 use crate::time::{Nanos, Time};
+use crate::wire::packet::{Parsed, parse};
 
 /// The mirror's share of the cache, one in so many (chosen: it looks at uploads only, which are
 /// rare).
@@ -77,19 +78,31 @@ impl Engines {
         packet: &[u8],
         handle: Handle,
     ) -> Verdict {
+        self.on_parsed(now, direction, packet, &parse(packet), handle)
+    }
+
+    /// See [`Engine::on_parsed`].
+    pub fn on_parsed(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        packet: &[u8],
+        parsed: &Parsed,
+        handle: Handle,
+    ) -> Verdict {
         self.end_mirror();
         let down = &mut self.down;
         let Some(up) = self.up.as_mut().filter(|_| !self.up_ends) else {
-            return down.on_packet(now, direction, packet, handle);
+            return down.on_parsed(now, direction, packet, parsed, handle);
         };
-        let verdict = up.on_packet(now, direction, packet, handle);
+        let verdict = up.on_parsed(now, direction, packet, parsed, handle);
         if up.saw_upload() || verdict == Verdict::Hold {
             // The other one would take the user's data for strange replies, and send
             // copies of what is held here.
             down.pass_by(now, direction, packet);
             return verdict;
         }
-        match down.on_packet(now, direction, packet, handle) {
+        match down.on_parsed(now, direction, packet, parsed, handle) {
             Verdict::Bypass if verdict != Verdict::Bypass => Verdict::Forward,
             verdict => verdict,
         }

@@ -132,15 +132,27 @@ impl Engine {
         packet: &[u8],
         handle: Handle,
     ) -> Verdict {
+        self.on_parsed(now, direction, packet, &packet::parse(packet), handle)
+    }
+
+    /// The same for a caller that has read the packet's headers by [`packet::parse`].
+    pub fn on_parsed(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        packet: &[u8],
+        parsed: &Parsed,
+        handle: Handle,
+    ) -> Verdict {
         let reply = (direction == Direction::Up) != self.mirrored;
         self.count(direction, packet);
         self.upload = false;
         self.expire(now);
         self.give_up_reports(now);
-        let udp = match packet::parse(packet) {
+        let udp = match parsed {
             Parsed::Udp(udp) => udp,
             Parsed::Tcp(tcp) if self.config.others().is_some() => {
-                return self.on_segment(now, reply, packet, &tcp, handle);
+                return self.on_segment(now, reply, packet, tcp, handle);
             }
             Parsed::Tcp(_) | Parsed::Other => {
                 self.stats.packets_other += 1;

@@ -193,8 +193,12 @@ impl Verdicts {
         if mark.is_some() || !alone {
             return self.add(queue, Verdict::Accept { mark }, id);
         }
-        // In the place of the one before it, which it includes.
-        self.used = self.all.unwrap_or(self.used);
+        if let Some(all) = self.all {
+            // In the place of the one before it, which it includes.
+            ffi::renumber(&mut self.words[all..], id);
+            self.given = self.given.wrapping_add(1);
+            return Ok(());
+        }
         self.add(queue, Verdict::AcceptAll, id)
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use log::LevelFilter;
 use pemi_engine::packet::{Parsed, Udp, parse};
 use pemi_engine::{
-    Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Outcome, Stats, Verdict,
+    Action, Direction, Engines, Event, FlowInfo, Handle, MS, Nanos, Outcome, Stats, Time, Verdict,
 };
 
 use crate::config::{Config, Mode, Repaired};
@@ -132,6 +132,8 @@ pub(crate) struct Worker<C, O> {
     /// Losses on the way up are repaired, too, so packets up may have to be sent again.
     both: bool,
     line: Line,
+    /// Time of the packets before which deadlines were looked at.
+    looked: Time,
     /// Index of the interface by which the packet in hand is to leave.
     leaves_by: u32,
     bypass_mark: u32,
@@ -148,6 +150,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             classifier: Classifier::new(&config.device, &config.port, capture.now()),
             bridged: config.mode == Mode::Bridged,
             both: config.direction == Repaired::Both,
+            looked: Time::ZERO,
             leaves_by: 0,
             bypass_mark: config.bypass_mark,
             unseen: 0,
@@ -296,8 +299,12 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
     }
 
     fn packet(&mut self, seen: &Seen) -> io::Result<()> {
-        if self.engine.next_timeout().is_some_and(|due| seen.at.since(due) > OVERDUE) {
-            self.timers()?;
+        // What a packet of this time sets is due later.
+        if seen.at != self.looked {
+            self.looked = seen.at;
+            if self.engine.next_timeout().is_some_and(|due| seen.at.since(due) > OVERDUE) {
+                self.timers()?;
+            }
         }
         if seen.missed {
             self.engine.on_gap(seen.at);
@@ -328,7 +335,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
         self.leaves_by = to;
         // Without a handle it is of a kind that the engine does not hold.
         let handle = seen.handle.unwrap_or(Handle(0));
-        match self.engine.on_packet(seen.at, direction, self.capture.bytes(), handle) {
+        match self.engine.on_parsed(seen.at, direction, self.capture.bytes(), &parsed, handle) {
             Verdict::Forward => self.accept(seen.handle, None)?,
             // Who has that mark has been here with it: nothing has saved it.
             Verdict::Bypass => {

@@ -40,6 +40,10 @@ unsafe extern "C" {
 /// and nfnetlink headers (20 bytes) and at most five attributes of 12 bytes.
 pub(crate) const MESSAGE_WORDS: usize = 20;
 
+/// Where a verdict's message has the packet's number: after the headers (20 bytes), that of the
+/// attribute and the verdict itself.
+const ID_WORD: usize = 7;
+
 /// A netlink socket to the kernel's packet queues.
 #[derive(Debug)]
 pub(crate) struct Socket(NonNull<MnlSocket>);
@@ -186,6 +190,14 @@ pub(crate) enum Verdict {
     AcceptAll,
     /// It is gone.
     Drop,
+}
+
+/// Has the message with a verdict, which [`put_verdict`] wrote, name packet `id` instead.
+///
+/// # Panics
+/// If there is no message.
+pub(crate) fn renumber(message: &mut [u32], id: u32) {
+    message[ID_WORD] = id.to_be();
 }
 
 /// Writes the message with the verdict on packet `id`. Returns the number of bytes, a multiple of
