@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::daemon::helped::{Help, Helped};
 use crate::daemon::names::Names;
-use crate::daemon::object::object;
+use crate::daemon::object::{decimal, object};
 use crate::firewall::clean::Member;
 use crate::radio::view::{AccessPoint, Condition, StationView, View};
 
@@ -110,8 +110,8 @@ fn of_station(facts: &Facts<'_>, station: &StationView) -> Value {
     let sums = object(vec![
         ("sent", hour.sent.into()),
         ("lost", hour.lost.into()),
-        ("lost_per_mille", share(hour.lost, 1000.0, hour).into()),
-        ("retries_percent", share(hour.retried, 100.0, hour).into()),
+        ("lost_per_mille", share(hour.lost, 1000, hour).into()),
+        ("retries_percent", share(hour.retried, 100, hour).into()),
     ]);
     let queue = station.queue.map_or(Value::Null, |queue| {
         object(vec![("packets", queue.packets.into()), ("drops", queue.drops.into())])
@@ -182,9 +182,8 @@ fn texts(addresses: &[IpAddr]) -> Value {
 }
 
 /// In parts of what was sent, with three digits behind the point.
-fn share(of_it: u64, whole: f64, sums: Sums) -> f64 {
-    let packets = sums.sent.max(of_it).max(1) as f64;
-    (of_it as f64 * whole / packets * 1000.0).round() / 1000.0
+fn share(of_it: u64, whole: u64, sums: Sums) -> f64 {
+    decimal(of_it.saturating_mul(whole), sums.sent.max(of_it), 1000)
 }
 
 fn worth(worth: Worth) -> &'static str {

@@ -7,7 +7,7 @@ use pemi_engine::{FlowInfo, SEC, Stats};
 use serde_json::Value;
 
 use crate::daemon::history::Losses;
-use crate::daemon::object::{numbers, object};
+use crate::daemon::object::{decimal, numbers, object};
 use crate::datapath::nfqueue::{KERNEL_TABLE, KernelCounters, kernel_counters};
 use crate::datapath::worker::Snapshot;
 
@@ -156,7 +156,7 @@ pub fn status(facts: &Facts<'_>) -> Value {
 
 /// One of the answers to `flows`.
 pub fn flow(flow: &FlowInfo) -> Value {
-    let loss = flow.repaired as f64 * 100.0 / flow.packets_down.max(1) as f64;
+    let loss = decimal(flow.repaired.saturating_mul(100), flow.packets_down, 100);
     object(vec![
         ("client", flow.client.to_string().into()),
         ("server", flow.server.to_string().into()),
@@ -164,7 +164,7 @@ pub fn flow(flow: &FlowInfo) -> Value {
         ("bytes_down", flow.bytes_down.into()),
         ("packets_down", flow.packets_down.into()),
         ("local_rtt_us", (flow.local_rtt / 1000).into()),
-        ("loss_percent", ((loss * 100.0).round() / 100.0).into()),
+        ("loss_percent", loss.into()),
         ("inferred", flow.inferred.into()),
         ("repaired", flow.repaired.into()),
         ("resent", flow.resent.into()),

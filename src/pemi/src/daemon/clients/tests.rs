@@ -196,6 +196,6 @@ fn numbers_as_people_say_them() {
     let counts = [9_999, 10_000, 999_999, 1_000_000, 12_345_678].map(count);
     assert_eq!(counts, ["9999", "10 k", "999 k", "1.0 M", "12.3 M"]);
     let half = Sums { sent: 3, lost: 1, retried: 0 };
-    assert!((share(1, 1000.0, half) - 333.333).abs() < 1e-9);
-    assert_eq!(share(0, 1000.0, Sums::default()).to_bits(), 0);
+    assert!((share(1, 1000, half) - 333.333).abs() < 1e-9);
+    assert_eq!(share(0, 1000, Sums::default()).to_bits(), 0);
 }
