@@ -60,13 +60,17 @@ stamp=$lib/done
 key=$(cat "$0" package/portable/{targets.sh,libc.c} | sha256sum)
 [ "$(cat "$stamp" 2>/dev/null)" = "$key" ] && exit 0
 
+# As the daemon is linked, see targets.sh.
+pic=(-fPIC)
+[[ $1 != mips* ]] || pic=(-fno-pic -fno-pie)
+
 zig() { .venv/bin/python -m ziglang "$@"; }
 compile() { # LIBRARY SOURCE...
   local library=$1 objects=() file object
   shift
   for file in "$@"; do
     object=$lib/${library%.a}-$(basename "$file" .c).o
-    zig cc -target "$zig_target" -mcpu="$zig_cpu" -Os -g0 -fPIC -ffunction-sections \
+    zig cc -target "$zig_target" -mcpu="$zig_cpu" -Os -g0 "${pic[@]}" -ffunction-sections \
       -fvisibility=hidden -DHAVE_VISIBILITY_HIDDEN -I"$src" \
       -I"$src/libmnl-1.0.4/include" -I"$src/libnetfilter_queue-1.0.5/include" \
       -I"$src/libnfnetlink-1.0.2/include" -c "$file" -o "$object"
@@ -77,7 +81,7 @@ compile() { # LIBRARY SOURCE...
 }
 
 mkdir -p "$lib"
-zig cc -target "$zig_target" -mcpu="$zig_cpu" -O2 -g0 -fPIC -fno-builtin -fomit-frame-pointer \
+zig cc -target "$zig_target" -mcpu="$zig_cpu" -O2 -g0 "${pic[@]}" -fno-builtin -fomit-frame-pointer \
   -ffunction-sections -Wall -Werror -c package/portable/libc.c -o "$lib/libc.o"
 compile libmnl.a "$src"/libmnl-1.0.4/src/{attr,callback,nlmsg,socket}.c
 # The rest of libnetfilter_queue is its old interface and helpers for packets.
