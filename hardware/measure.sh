@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What this router is and what it can carry, as JSON on standard output:
 #   sh measure.sh >my-router.json
-# Needs the package pemi and nothing else. For some seconds one processor is busy;
+# Needs the packages pemi and pemi-tools and nothing else. For some seconds one processor is busy;
 # traffic goes on. As root; without it the packet queue is not measured.
 # shellcheck shell=dash
 # shellcheck disable=SC3043 # ash has local
@@ -82,8 +82,9 @@ daemon() {
 	done
 }
 
-command -v "$PEMI" >/dev/null || {
-	echo "measure.sh: there is no $PEMI here; install the package pemi, or say PEMI=/path/to/pemi" >&2
+# The second is what measures, whatever the first is called.
+command -v "$PEMI" >/dev/null && command -v "$PEMI-tools" >/dev/null || {
+	echo "measure.sh: there is no $PEMI or no $PEMI-tools here; install the packages pemi and pemi-tools, or say PEMI=/path/to/pemi" >&2
 	exit 2
 }
 queue=--queue

@@ -20,7 +20,7 @@ def packages(folder: Path) -> list[tuple[Meta, list[File]]]:
         license_files="",
         maintainer=make["PKG_MAINTAINER"],
         url=make["URL"],
-        depends=make.depends("DEPENDS"),
+        depends=make.depends(make["DEPENDS"]),
         source=f"feeds/pemi/package/{name}",
     )
     return [(about, below(folder / "files"))]

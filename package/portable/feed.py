@@ -41,7 +41,7 @@ OpenWrt from 25.12 on (apk):
   apk update && apk add luci-app-pemi
 
 Translations are luci-i18n-pemi-de and luci-i18n-pemi-zh-cn. Without LuCI: pemi.
-For Prometheus: prometheus-node-exporter-lua-pemi.
+For Prometheus: prometheus-node-exporter-lua-pemi. For captures and measurements: pemi-tools.
 It does nothing until it is switched on, in LuCI under Services > PEMI, or with
 uci set pemi.main.enabled=1; uci commit pemi; service pemi restart
 
@@ -100,8 +100,8 @@ def apk_folder(packages: Path, keys: Path, folder: Path, arch: str):
 
 def _names(kind: str, arch: str, form: str) -> list[str]:
     """Where pack.py put the packages of an architecture, those for every one with them."""
-    daemon = meta.read(ROOT / "package/pemi/Makefile")
-    parts = [(daemon, arch)]
+    makefile = ROOT / "package/pemi/Makefile"
+    parts = [(meta.read(makefile), arch), (meta.read_tools(makefile), arch)]
     parts += [(about, EVERY[kind]) for about, _ in every.all_packages()]
     return [form.format(name=it.name, version=it.version, arch=of) for it, of in parts]
 

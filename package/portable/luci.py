@@ -39,7 +39,7 @@ def packages(app: Path) -> list[tuple[Meta, list[File]]]:
         license_files="",
         maintainer=make["LUCI_MAINTAINER"],
         url=make["LUCI_URL"],
-        depends=make.depends("LUCI_DEPENDS"),
+        depends=make.depends(make["LUCI_DEPENDS"]),
         source=f"feeds/{app.name.rsplit('-')[-1]}/{app.name}",
         postinst=POSTINST,
     )

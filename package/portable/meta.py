@@ -6,7 +6,7 @@ are the one place where it is said. Only the forms used there are understood.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 # The static binary brings these.
@@ -60,9 +60,17 @@ class Makefile:
         lines = self.block(name)[1:]
         return "".join(f"{line}\n" for line in lines).replace("$$", "$")
 
-    def depends(self, name: str) -> list[str]:
-        wanted = [word.removeprefix("+") for word in self[name].split() if word[0] == "+"]
+    def depends(self, words: str) -> list[str]:
+        """What the words of a field DEPENDS ask for."""
+        wanted = [word.removeprefix("+") for word in words.split() if word[0] == "+"]
         return ["libc", *(package for package in wanted if package not in LINKED_IN)]
+
+    def field(self, package: str, name: str) -> str:
+        """What a package's own block says, where there are several packages."""
+        for line in self.block(f"Package/{package}"):
+            if line.startswith(f"{name}:="):
+                return line.removeprefix(f"{name}:=")
+        raise ValueError(f"{self.path}: no {name} of {package}")
 
     @property
     def version(self) -> str:
@@ -73,18 +81,31 @@ def read(makefile: Path) -> Meta:
     """Of the daemon's package."""
     make = Makefile(makefile)
     name = make["PKG_NAME"]
+    return replace(
+        _of(make, name),
+        user=make["USERID"],
+        conffiles=tuple(make.block(f"Package/{name}/conffiles")),
+        postinst=make.script(f"Package/{name}/postinst"),
+    )
+
+
+def read_tools(makefile: Path) -> Meta:
+    """Of what comes out of the same build, beside it."""
+    make = Makefile(makefile)
+    return _of(make, f"{make['PKG_NAME']}-tools")
+
+
+def _of(make: Makefile, name: str) -> Meta:
+    source = make["PKG_NAME"]
     return Meta(
         name=name,
         version=make.version,
         description=make.block(f"Package/{name}/description"),
-        section=make["SECTION"],
+        section=make.field(name, "SECTION"),
         license=make["PKG_LICENSE"],
         license_files=make["PKG_LICENSE_FILES"],
         maintainer=make["PKG_MAINTAINER"],
         url=make["URL"],
-        depends=make.depends("DEPENDS"),
-        user=make["USERID"],
-        conffiles=tuple(make.block(f"Package/{name}/conffiles")),
-        postinst=make.script(f"Package/{name}/postinst"),
-        source=f"feeds/{name}/package/{name}",
+        depends=make.depends(make.field(name, "DEPENDS")),
+        source=f"feeds/{source}/package/{source}",
     )

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packs the daemon and files/ into a package: pack.py {ipk,apk} ARCH BINARY OUT;
-or what is the same for all into theirs: pack.py {ipk,apk} luci OUT, the LuCI app and its
+"""Packs the daemon and files/ into a package, and the tools beside it into another:
+pack.py {ipk,apk} ARCH BINARY OUT; or what is the same for all into theirs: pack.py {ipk,apk} luci OUT, the LuCI app and its
 translations, or pack.py {ipk,apk} collector OUT, that for Prometheus."""
 
 import os
@@ -29,9 +29,13 @@ def main() -> None:
                 path = pack(kind, EVERY[kind], about, files, Path(out))
                 print(f"{path}: {size(path)}")
         case [kind, arch, binary, out]:
-            about = meta.read(ROOT / "package/pemi/Makefile")
-            path = pack(kind, arch, about, tree.collect(Path(binary), ROOT / "files"), Path(out))
-            print(f"{path}: {size(path)}; the daemon: {size(Path(binary))}")
+            makefile, daemon = ROOT / "package/pemi/Makefile", Path(binary)
+            tools = daemon.with_name("pemi-tools")
+            files = tree.collect(daemon, ROOT / "files")
+            path = pack(kind, arch, meta.read(makefile), files, Path(out))
+            print(f"{path}: {size(path)}; the daemon: {size(daemon)}")
+            path = pack(kind, arch, meta.read_tools(makefile), [tree.program(tools)], Path(out))
+            print(f"{path}: {size(path)}; the tools: {size(tools)}")
         case _:
             sys.exit(__doc__)
 

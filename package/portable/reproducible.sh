@@ -19,6 +19,8 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 "$copy/package/portable/make.sh" ipk "$arch"
 
-packages=(out/packages/*_"$arch".ipk)
-cmp "${packages[0]}" "$copy/${packages[0]}"
-sha256sum "${packages[0]}"
+packages=("$copy"/out/packages/*_"$arch".ipk)
+for package in "${packages[@]#"$copy"/}"; do
+  cmp "$package" "$copy/$package"
+  sha256sum "$package"
+done

@@ -17,8 +17,12 @@ class File:
 
 def collect(binary: Path, files: Path) -> list[File]:
     """The daemon and everything in `files`, by path."""
-    daemon = File(PurePosixPath("usr/sbin/pemi"), 0o755, binary.read_bytes())
-    return sorted([daemon, *below(files)], key=lambda file: file.path)
+    return sorted([program(binary), *below(files)], key=lambda file: file.path)
+
+
+def program(binary: Path) -> File:
+    """By the name that it has."""
+    return File(PurePosixPath("usr/sbin") / binary.name, 0o755, binary.read_bytes())
 
 
 def below(folder: Path, place: str = "") -> list[File]:

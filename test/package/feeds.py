@@ -21,6 +21,7 @@ ABOUT = meta.read(ROOT / "package/pemi/Makefile")
 PORTABLE = ROOT / "package/portable"
 # A daemon is not needed to see a package come and go.
 DAEMON = File(PurePosixPath("usr/sbin/pemi"), 0o755, b"#!/bin/sh\n")
+TOOLS = File(PurePosixPath("usr/sbin/pemi-tools"), 0o755, b"#!/bin/sh\n")
 TIME = 1_700_000_000
 ARCH = "x86_64"
 
@@ -35,6 +36,7 @@ def pack(
 ) -> list[tuple[meta.Meta, str, list[File]]]:
     """Our packages as if of that version."""
     found = [(ABOUT, daemon_arch, [daemon, *below(ROOT / "files")])]
+    found += [(meta.read_tools(ROOT / "package/pemi/Makefile"), daemon_arch, [TOOLS])]
     found += [(about, "all", files) for about, files in every.all_packages()]
     return [
         (dataclasses.replace(about, version=version), arch, files) for about, arch, files in found

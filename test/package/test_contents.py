@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "files"
 OUT = ROOT / "out/packages"
 ABOUT = meta.read(ROOT / "package/pemi/Makefile")
+TOOLS = meta.read_tools(ROOT / "package/pemi/Makefile")
 KIB = 1024
 
 # Machine, bits, big-endian, floating-point registers, largest daemon
@@ -24,8 +25,8 @@ TARGETS = {
     "armv7-unknown-linux-musleabi": ("arm", 32, False, False, 900 * KIB),
     "armv7-unknown-linux-musleabihf": ("arm", 32, False, True, 900 * KIB),
     "i586-unknown-linux-musl": ("i386", 32, False, True, 900 * KIB),
-    "mips-unknown-linux-musl": ("mips", 32, True, False, 720 * KIB),
-    "mipsel-unknown-linux-musl": ("mips", 32, False, False, 720 * KIB),
+    "mips-unknown-linux-musl": ("mips", 32, True, False, 700 * KIB),
+    "mipsel-unknown-linux-musl": ("mips", 32, False, False, 700 * KIB),
     "powerpc-unknown-linux-musl": ("powerpc", 32, True, True, 900 * KIB),
     "riscv64gc-unknown-linux-musl": ("riscv64", 64, False, True, 900 * KIB),
     "x86_64-unknown-linux-musl": ("x86_64", 64, False, True, 900 * KIB),
@@ -55,6 +56,12 @@ PROCESSORS = {"powerpc": ["-cpu", "e500v2_v10"]}
 ipks = [OUT / f"{ABOUT.name}_{ABOUT.version}_{arch}.ipk" for arch in ARCHES]
 apks = [OUT / arch / f"{ABOUT.name}-{ABOUT.version}.apk" for arch in ARCHES]
 BUILT = [path for path in ipks + apks if path.exists()]
+
+
+def tools_of(path: Path) -> packages.Package:
+    """What was packed together with a daemon's package."""
+    path = path.with_name(path.name.replace("pemi", "pemi-tools", 1))
+    return packages.read_ipk(path) if path.suffix == ".ipk" else packages.read_apk(path)
 
 
 def arch_of(path: Path) -> str:
@@ -199,6 +206,32 @@ def test_the_daemon(path, package, tmp_path):
     assert answer.returncode == 0, answer.stderr
 
 
+def test_the_tools(path, package, tmp_path):
+    """They are of the same build; the daemon becomes them."""
+    tools = tools_of(path)
+    assert set(tools.fields["Depends"].split(", ")) == {"libc", "pemi"}
+    assert tools.fields["Version"] == TOOLS.version == package.fields["Version"]
+    programs = [name for name in tools.files() if not name.startswith("lib/apk/packages/")]
+    assert programs == ["usr/sbin/pemi-tools"]
+    if path.suffix == ".ipk":
+        assert "Require-User" not in tools.fields
+    # Any machine runs its own kind.
+    if arch_of(path) != "x86_64":
+        return
+    command = [tmp_path / "pemi", "options"]
+    for name, entry in {**package.files(), **tools.files()}.items():
+        if name.startswith("usr/sbin/"):
+            program = tmp_path / Path(name).name
+            program.write_bytes(entry.data)
+            program.chmod(0o755)
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 0 and "cache_kib" in answer.stdout
+    (tmp_path / "pemi-tools").unlink()
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "in the package pemi-tools" in answer.stderr
+
+
 def rows() -> dict[str, tuple[str, int, int]]:
     """Of the table of sizes: target, KiB of the daemon, KiB of the package."""
     found = {}
@@ -233,6 +266,8 @@ def test_packing_again_gives_the_same_bytes(path, package, tmp_path):
     """Whatever the files' times are, the time zone, or the mask of modes."""
     binary = tmp_path / "pemi"
     binary.write_bytes(package.files()["usr/sbin/pemi"].data)
+    tools = tools_of(path).files()["usr/sbin/pemi-tools"].data
+    binary.with_name("pemi-tools").write_bytes(tools)
     arch, (time,) = arch_of(path), package.times
     pack = ROOT / "package/portable/pack.py"
     subprocess.run(

@@ -61,7 +61,9 @@ def dump_of(folder: Path) -> list[dict[str, str]]:
 @pytest.fixture(params=["here", "upstream"])
 def dump(request, upstream) -> dict[str, str]:
     folder = {"here": PACKAGE, "upstream": upstream / "packages/net/pemi"}[request.param]
-    (found,) = dump_of(folder)
+    found, tools = dump_of(folder)
+    assert tools["Package"] == "pemi-tools" and "+pemi" in tools["Depends"].split()
+    assert tools["Version"] == found["Version"]
     return found
 
 
@@ -184,6 +186,8 @@ def test_openwrts_ci_runs_the_daemon(tmp_path):
     """With the debug build of this machine; make test-package has it built."""
     version = ABOUT.version.split("-")[0]
     done = run_test_sh(ROOT / "target/debug", "pemi", version)
+    assert done.returncode == 0, done.stderr
+    done = run_test_sh(ROOT / "target/debug", "pemi-tools", version)
     assert done.returncode == 0, done.stderr
     assert "losses        inferred" in done.stdout
     assert run_test_sh(ROOT / "target/debug", "pemi", "9.9.9").returncode != 0

@@ -18,7 +18,7 @@ import pytest
 
 ARCHES = ("x86_64", "mipsel_24kc")
 NAMES = {
-    *("pemi", "luci-app-pemi", "luci-i18n-pemi-de", "luci-i18n-pemi-zh-cn"),
+    *("pemi", "pemi-tools", "luci-app-pemi", "luci-i18n-pemi-de", "luci-i18n-pemi-zh-cn"),
     "prometheus-node-exporter-lua-pemi",
 }
 

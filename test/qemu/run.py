@@ -112,7 +112,7 @@ def test(arch: str, options: argparse.Namespace, scenarios: Iterable[Scenario]) 
 def find_package(arch: str, suffix: str) -> Path:
     """What `make ipk` or `make apk` has made."""
     arch = PACKAGES[arch]
-    pattern = {".ipk": f"pemi_*_{arch}.ipk", ".apk": f"{arch}/pemi-*.apk"}[suffix]
+    pattern = {".ipk": f"pemi_*_{arch}.ipk", ".apk": f"{arch}/pemi-[0-9]*.apk"}[suffix]
     found = sorted((ROOT / "out" / "packages").glob(pattern))
     if not found:
         raise ExperimentError(f"there is no {pattern} in out/packages: make {suffix[1:]}")

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! `pemi`: see `pemi help`.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
 use pemi::command::cli::{self, Command, Question, RulesFor, Sockets};
-#[cfg(feature = "replay")]
-use pemi::command::replay;
-use pemi::command::{ask, bench, check, options, show};
+use pemi::command::{ask, check, ended, print, show, tools};
 use pemi::config;
 use pemi::daemon::run;
 use pemi::firewall::rules;
@@ -19,13 +16,7 @@ fn main() -> ExitCode {
         Ok(Command::Ask(question, sockets, as_json)) => tell(question, &sockets, as_json),
         Ok(Command::Check(options)) => check::run(&options),
         Ok(Command::Rules(file, whom)) => print_rules(&file, whom),
-        Ok(Command::Bench(queue, seconds)) => bench::run(queue, seconds),
-        #[cfg(feature = "replay")]
-        Ok(Command::Replay(options)) => replay::run(&options, &mut std::io::stdout()),
-        Ok(Command::Options(as_json)) => {
-            print(&if as_json { format!("{}\n", options::json()) } else { options::text() });
-            Ok(())
-        }
+        Ok(Command::HandOver(args)) => Err(tools::hand_over(args)),
         Ok(Command::Help(text)) => {
             print(&text);
             Ok(())
@@ -39,13 +30,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            error.lines().for_each(|line| eprintln!("ERROR {line}"));
-            ExitCode::FAILURE
-        }
-    }
+    ended(result)
 }
 
 fn tell(question: Question, sockets: &Sockets, as_json: bool) -> Result<(), String> {
@@ -79,9 +64,4 @@ fn print_rules(file: &Path, whom: RulesFor) -> Result<(), String> {
     let none = "options 'mode' and 'protocols': there are no such rules with these";
     print(&rules.ok_or_else(|| format!("{}: {none}", file.display()))?);
     Ok(())
-}
-
-/// Unlike `print!` this is no reason to panic: `pemi flows | head -1`.
-fn print(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -37,7 +37,8 @@ fn sources(folder: &Path, root: &Path, found: &mut BTreeMap<String, String>) {
         let name = name.strip_prefix(root).unwrap().to_str().unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let (program, _) = text.split_once("\n#[cfg(test)]").unwrap_or((&text, ""));
-        if !name.ends_with("/tests") && !["lib", "main"].contains(&name) {
+        let above = ["lib", "main", "bin/pemi-tools"].contains(&name);
+        if !above && !name.ends_with("/tests") {
             let lines = program.lines().map(|line| line.split("//").next().unwrap_or_default());
             found.insert(name.into(), lines.collect::<Vec<_>>().join(" "));
         }

@@ -39,7 +39,7 @@ RUSTFLAGS="$rustflags" PATH="$root/.venv/bin:$PATH" \
   cargo "+$nightly" zigbuild --quiet --locked --manifest-path test/Cargo.toml --release \
   -p pemi-bench --bin traffic --bin latency --bin accept-all \
   --target "$triple" --target-dir target/portable/bench -Z build-std=std,panic_abort >&2
-built=("$daemon" target/portable/bench/"$triple"/release/{traffic,latency,accept-all})
+built=("$daemon" "$daemon-tools" target/portable/bench/"$triple"/release/{traffic,latency,accept-all})
 
 take() {
   local file=$1 needed library found

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
 
 use crate::command::arguments::{number, path, text};
-#[cfg(feature = "replay")]
-use crate::command::replay;
 use crate::command::{check, options};
 use crate::config::flags::RunOptions;
 use crate::config::options::{CONTROL, Entry, Kind, TABLE, UBUS};
 
-/// What `pemi help` prints: before what not every build has, after it, and after the flags of options.
-const HELP: [&str; 3] = [
+/// What `pemi help` prints: before the flags of options, and after them.
+const HELP: [&str; 2] = [
     "\
 pemi repairs losses on the last hop of QUIC flows.
 
@@ -27,13 +26,13 @@ pemi repairs losses on the last hop of QUIC flows.
   pemi check --config FILE [--json]      reads a configuration and explains it;
        [--uci FILE]                        names this file in what it says
        [--repaired FILE]                   writes it without what is wrong
-  pemi options [--json]                  what can be configured
   pemi rules --config FILE               the firewall rules for nft -f
        [--fw4]                             that for fw4: no offloading of helped flows
        [--resting]                         those while nobody is to be helped
        [--iptables]                        those for iptables-nft-restore --noflush
-",
-    "  \
+  pemi options [--json]                  what can be configured
+  pemi replay FILE [options]             what it would do to the packets of a
+                                         capture; see pemi replay --help
   pemi bench [--queue] [--seconds N]     what this machine can carry, as JSON; with
                                          --queue through the kernel's queue, too
   pemi help [COMMAND], pemi --version
@@ -47,27 +46,21 @@ Options of run; they win over the file:
   --seccomp FILE       make no other system calls than this filter lets pass
 
 status, flows, clients, benefit and history ask through the control socket or, where that cannot
-be connected, through ubus; --control PATH or --ubus PATH: through that one.
+be connected, through ubus; --control PATH or --ubus PATH: through that one. On a router options,
+replay and bench are in the package pemi-tools.
 ",
 ];
 
-/// What `pemi help` says of the command that packages leave out.
-const REPLAY: &str = if cfg!(feature = "replay") {
-    "  \
-  pemi replay FILE [options]             what it would do to the packets of a
-                                         capture; see pemi replay --help
-"
-} else {
-    ""
-};
+/// The commands of `pemi-tools`.
+pub(crate) const TOOLS: [&str; 3] = ["options", "replay", "bench"];
 
 fn help() -> String {
-    [HELP[0], REPLAY, HELP[1], &options::flags(), HELP[2]].concat()
+    [HELP[0], &options::flags(), HELP[1]].concat()
 }
 
 /// What it says of one command: its lines, and of `run` all flags as well; everything where there
 /// is no such command.
-fn help_of(command: &str) -> String {
+pub(crate) fn help_of(command: &str) -> String {
     let whole = help();
     let begins = |line: &str| line.strip_prefix("  pemi ").map(|rest| rest.starts_with(command));
     let mut lines = whole.lines().skip_while(|line| begins(line) != Some(true));
@@ -126,13 +119,8 @@ pub enum Command {
     Check(check::Options),
     /// Print the firewall rules for a configuration.
     Rules(PathBuf, RulesFor),
-    /// Measure: through the queue as well, for so many seconds.
-    Bench(bool, u64),
-    #[cfg(feature = "replay")]
-    /// Show the engine a capture.
-    Replay(replay::options::Options),
-    /// Print what can be configured; in JSON or for people.
-    Options(bool),
+    /// Have `pemi-tools` do it, which gets all arguments.
+    HandOver(Vec<OsString>),
     /// Print this help.
     Help(String),
     /// Print the version.
@@ -141,13 +129,14 @@ pub enum Command {
 
 /// Reads the arguments after the program's name.
 pub fn parse(
-    args: impl IntoIterator<Item = impl Into<std::ffi::OsString>>,
+    args: impl IntoIterator<Item = impl Into<OsString>>,
 ) -> Result<Command, lexopt::Error> {
-    let args: Vec<std::ffi::OsString> = args.into_iter().map(Into::into).collect();
-    // That of replay is longer, and its own.
+    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    if args.first().is_some_and(|command| TOOLS.iter().any(|tool| command == tool)) {
+        return Ok(Command::HandOver(args));
+    }
     if let [command, asked] = &args[..]
         && let (Some(command), Some(asked)) = (command.to_str(), asked.to_str())
-        && command != "replay"
     {
         match (command, asked) {
             ("help", asked) => return Ok(Command::Help(help_of(asked))),
@@ -166,18 +155,7 @@ pub fn parse(
         "run" => run(parser),
         "status" | "flows" | "clients" | "benefit" | "history" => ask(&name, parser),
         "check" => check(parser),
-        "options" => list_options(parser),
         "rules" => rules(parser),
-        "bench" => bench(parser),
-        #[cfg(feature = "replay")]
-        "replay" => Ok(match replay::options::parse(parser)? {
-            Some(options) => Command::Replay(options),
-            None => Command::Help(replay::options::HELP.into()),
-        }),
-        #[cfg(not(feature = "replay"))]
-        "replay" => Err("command 'replay' is not in this build, as in no package; for another \
-                         machine one is made by: cargo build --release"
-            .into()),
         "help" => Ok(Command::Help(help())),
         other => Err(format!("command '{other}' is not known; see pemi help").into()),
     }
@@ -258,17 +236,6 @@ fn check(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Check(options))
 }
 
-fn list_options(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut json = false;
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Long("json") => json = true,
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Command::Options(json))
-}
-
 fn rules(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let (mut file, mut whom) = (None, RulesFor::Nft);
     while let Some(arg) = parser.next()? {
@@ -281,18 +248,6 @@ fn rules(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         }
     }
     Ok(Command::Rules(file.ok_or("--config FILE is missing")?, whom))
-}
-
-fn bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut queue, mut seconds) = (false, 5);
-    while let Some(arg) = parser.next()? {
-        match arg {
-            Long("queue") => queue = true,
-            Long("seconds") => seconds = number(&mut parser, "--seconds", 1, 60)?,
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Command::Bench(queue, seconds))
 }
 
 #[cfg(test)]
@@ -361,20 +316,12 @@ mod tests {
     }
 
     #[test]
-    #[cfg(feature = "replay")]
-    fn captures() {
+    fn what_is_a_tool_is_handed_over_as_it_is() {
+        for args in ["replay --help", "replay - --json", "bench --magic", "options --json"] {
+            let words = args.split(' ').map(OsString::from).collect();
+            assert_eq!(parse(args.split(' ')).unwrap(), Command::HandOver(words));
+        }
         assert!(help().contains("pemi replay"));
-        let asked = parse(["replay", "--help"]).unwrap();
-        assert_eq!(asked, Command::Help(replay::options::HELP.into()));
-        assert!(matches!(parse(["replay", "-"]).unwrap(), Command::Replay(_)));
-    }
-
-    #[test]
-    #[cfg(not(feature = "replay"))]
-    fn without_replay() {
-        assert!(!help().contains("pemi replay"));
-        let error = parse(["replay", "lan.pcap"]).unwrap_err().to_string();
-        assert!(error.contains("not in this build"), "{error}");
     }
 
     #[test]
@@ -391,7 +338,6 @@ mod tests {
             ("run --cache-kib", "--cache-kib"),
             ("run --port 0", "--port: value '0' is not valid; allowed: 1 to 16 numbers"),
             ("run --device a/b", "--device: value 'a/b' is not valid; allowed: a list of names"),
-            ("options --uci", "--uci"),
             ("status --limit 3", "--limit"),
             ("flows --limit 0", "1 to 1000"),
             ("clients --limit 513", "1 to 512"),

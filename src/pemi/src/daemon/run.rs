@@ -27,7 +27,7 @@ pub fn run(options: RunOptions) -> Result<(), String> {
 /// Starts the same program with the same arguments in the place of this one.
 /// It comes back only if that fails, with the reason.
 fn again() -> String {
-    let error = child::replace_by(env::args_os(), (seccomp::IN_FORCE, "1"));
+    let error = child::replace_by(env::args_os().collect(), Some((seccomp::IN_FORCE, "1")));
     let program = env::args_os().next().unwrap_or_default();
     format!("{} cannot be started again: {error}", program.display())
 }

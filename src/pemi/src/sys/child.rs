@@ -77,10 +77,10 @@ impl Child {
     }
 }
 
-/// Runs a program in the place of this one, in the same environment and one thing more.
+/// Runs a program in the place of this one, in the same environment and perhaps one thing more.
 /// It comes back only if that fails, with the reason.
-pub fn replace_by(words: impl Iterator<Item = OsString>, more: (&str, &str)) -> io::Error {
-    let (words, environment) = match (List::of(words), environment(Some(more))) {
+pub fn replace_by(words: Vec<OsString>, more: Option<(&str, &str)>) -> io::Error {
+    let (words, environment) = match (List::of(words.into_iter()), environment(more)) {
         (Ok(words), Ok(environment)) if !words.texts.is_empty() => (words, environment),
         (Err(error), _) | (_, Err(error)) => return error,
         _ => return io::ErrorKind::InvalidInput.into(),
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let error = start(Path::new("/bin/sh\0x"), &[]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        let error = replace_by(["/bin/sh\0x".into()].into_iter(), ("A", "b"));
+        let error = replace_by(vec!["/bin/sh\0x".into()], Some(("A", "b")));
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 }
