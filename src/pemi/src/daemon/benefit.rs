@@ -15,6 +15,7 @@ mod estimate;
 mod file;
 mod looks;
 mod sample;
+mod stalls;
 mod words;
 
 use estimate::{CONFIDENT, Estimate, ONE, Pair};
@@ -91,10 +92,10 @@ impl Network {
 
     fn json(&self, compares: bool) -> Value {
         let known = self.known(compares);
-        let stalled = |helped| {
-            let its = self.kinds.iter().flat_map(|it| it.of(helped));
-            its.filter(|sample| sample.stalls > 0).count()
-        };
+        let stalls = self.kinds.each_ref().map(Samples::stalls);
+        let stalled = |side: usize| stalls.iter().map(|sides| sides[side].stalled).sum::<u32>();
+        let points = stalls::difference(&stalls);
+        let percent = |tenths: i32| f64::from(tenths) / 10.0;
         let ratio = known.estimate.map(|it| f64::from(it.ratio) / f64::from(ONE));
         let between = known.estimate.and_then(|it| it.between);
         let between =
@@ -105,8 +106,10 @@ impl Network {
             "sentence": sentence(&known),
             "ratio": ratio,
             "interval": between.map(|it| it.to_vec()),
-            "helped": {"downloads": known.helped, "stalled": stalled(true)},
-            "alone": {"downloads": known.alone, "stalled": stalled(false)},
+            "helped": {"downloads": known.helped, "stalled": stalled(0)},
+            "alone": {"downloads": known.alone, "stalled": stalled(1)},
+            "stalled_percent": points.map(|it| percent(it.points)),
+            "stalled_interval": points.map(|it| it.between.map(percent).to_vec()),
             "back_s": known.back_s,
         })
     }

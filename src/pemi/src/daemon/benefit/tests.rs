@@ -40,6 +40,26 @@ fn help_that_helps_goes_on_and_is_told() {
 }
 
 #[test]
+fn downloads_that_stood_still_are_compared() {
+    let mut benefit = benefit();
+    let answer = benefit.json();
+    assert_eq!(answer["networks"][0]["stalled_percent"], Value::Null, "a side is missing");
+    assert_eq!(answer["networks"][0]["stalled_interval"], Value::Null);
+    // All of the same speed; of those left alone every second stood still, of the others one in nine.
+    let stalls = |n: usize, helped: bool| u32::from(n.is_multiple_of(if helped { 9 } else { 8 }));
+    let mut downloads = sixty(0, 1000, 1000);
+    for (n, download) in downloads.iter_mut().enumerate() {
+        download.stalls = stalls(n, download.helped);
+    }
+    benefit.take(&downloads);
+    let lan = &benefit.json()["networks"][0];
+    assert_eq!((&lan["helped"]["stalled"], &lan["alone"]["stalled"]), (&json!(5), &json!(8)));
+    assert_eq!(lan["stalled_percent"], -42.2);
+    let (low, high) = (&lan["stalled_interval"][0], &lan["stalled_interval"][1]);
+    assert!(low.as_f64().unwrap() > -67.0 && high.as_f64().unwrap() < -15.0, "{low} {high}");
+}
+
+#[test]
 fn where_it_harms_it_stands_back_and_says_so() {
     let mut benefit = benefit();
     benefit.take(&sixty(0, 1000, 1000));
