@@ -168,18 +168,19 @@ impl Benefit {
 
     /// Takes what came of downloads.
     pub fn take(&mut self, outcomes: &[Outcome]) {
-        let last = self.networks.len() - 1;
-        let place = |outcome: &Outcome| usize::from(outcome.network).min(last);
         for outcome in outcomes {
             let kind = KINDS.iter().position(|kind| *kind == outcome.knowledge).unwrap_or(0);
-            let network = &mut self.networks[place(outcome)];
+            // One that is gone tells nothing.
+            let Some(network) = self.networks.get_mut(usize::from(outcome.network)) else {
+                continue;
+            };
             network.kinds[kind].add(Sample::new(outcome));
             if !outcome.helped {
                 network.looks.count();
             }
         }
         for (at, network) in self.networks.iter_mut().enumerate() {
-            let news = outcomes.iter().any(|outcome| place(outcome) == at);
+            let news = outcomes.iter().any(|outcome| usize::from(outcome.network) == at);
             if news && network.back.is_none() && network.does_harm() {
                 network.stand_back_for(BACK);
                 log::warn!("{}: {}", named(network), sentence(&network.known(true)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! When help stands back, and for whom.
 
-use pemi_engine::{Knowledge, MS};
+use pemi_engine::{GONE, Knowledge, MS};
 
 use super::*;
 
@@ -112,8 +112,12 @@ fn other_devices_take_along_what_is_known_of_them() {
     benefit.configure(&[], false);
     let answer = benefit.json();
     assert!(answer["networks"][0]["sentence"].as_str().unwrap().contains("control_percent"));
-    benefit.take(&[download(7, true, 1)]);
-    assert_eq!(benefit.json()["networks"][0]["helped"]["downloads"], 1);
+    benefit.take(&[download(0, true, 1), download(GONE, true, 1)]);
+    assert_eq!(
+        benefit.json()["networks"][0]["helped"]["downloads"],
+        1,
+        "nothing of a network that is gone"
+    );
 }
 
 #[test]
