@@ -9,6 +9,7 @@ use pemi_engine::Outcome;
 use serde_json::{Value, json};
 
 use crate::daemon::kept::Kept;
+use crate::daemon::object::{numbers, object};
 use crate::sys::clock;
 
 mod estimate;
@@ -93,25 +94,26 @@ impl Network {
     fn json(&self, compares: bool) -> Value {
         let known = self.known(compares);
         let stalls = self.kinds.each_ref().map(Samples::stalls);
-        let stalled = |side: usize| stalls.iter().map(|sides| sides[side].stalled).sum::<u32>();
+        let side = |downloads: usize, at: usize| {
+            let stalled: u32 = stalls.iter().map(|sides| sides[at].stalled).sum();
+            numbers(&[("downloads", downloads as u64), ("stalled", stalled.into())])
+        };
+        let ratio = |thousandths: u32| Value::from(f64::from(thousandths) / f64::from(ONE));
+        let percent = |tenths: i32| Value::from(f64::from(tenths) / 10.0);
         let points = stalls::difference(&stalls);
-        let percent = |tenths: i32| f64::from(tenths) / 10.0;
-        let ratio = known.estimate.map(|it| f64::from(it.ratio) / f64::from(ONE));
         let between = known.estimate.and_then(|it| it.between);
-        let between =
-            between.map(|(low, high)| [low, high].map(|it| f64::from(it) / f64::from(ONE)));
-        json!({
-            "device": self.name,
-            "verdict": verdict(&known),
-            "sentence": sentence(&known),
-            "ratio": ratio,
-            "interval": between.map(|it| it.to_vec()),
-            "helped": {"downloads": known.helped, "stalled": stalled(0)},
-            "alone": {"downloads": known.alone, "stalled": stalled(1)},
-            "stalled_percent": points.map(|it| percent(it.points)),
-            "stalled_interval": points.map(|it| it.between.map(percent).to_vec()),
-            "back_s": known.back_s,
-        })
+        object(vec![
+            ("device", self.name.clone().into()),
+            ("verdict", verdict(&known).into()),
+            ("sentence", sentence(&known).into()),
+            ("ratio", known.estimate.map(|it| ratio(it.ratio)).into()),
+            ("interval", between.map(|(low, high)| vec![ratio(low), ratio(high)]).into()),
+            ("helped", side(known.helped, 0)),
+            ("alone", side(known.alone, 1)),
+            ("stalled_percent", points.map(|it| percent(it.points)).into()),
+            ("stalled_interval", points.map(|it| it.between.map(percent).to_vec()).into()),
+            ("back_s", known.back_s.into()),
+        ])
     }
 }
 
