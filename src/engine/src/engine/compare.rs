@@ -29,9 +29,8 @@ impl Engine {
         let flows = self.flows.values_mut().map(Flow::network_mut);
         flows.chain(self.out.networks_mut()).for_each(|network| *network = number(*network));
         let before = core::mem::take(&mut self.standing_back);
-        for network in (0..NETWORKS).filter(|network| before & 1 << network != 0) {
-            // For one that is gone there is no bit.
-            self.standing_back |= 1u8.checked_shl(number(network).into()).unwrap_or(0);
+        for network in (0..NETWORKS).filter(|network| before & bit(*network) != 0) {
+            self.standing_back |= bit(number(network));
         }
     }
 
@@ -66,8 +65,7 @@ impl Engine {
     }
 
     fn stands_back_from(&self, network: u8) -> bool {
-        // None of those that are gone does.
-        network != GONE && self.standing_back & 1 << network != 0
+        self.standing_back & bit(network) != 0
     }
 
     /// Flows of these networks, a bit for each, are left alone from now on; those of others are
@@ -80,4 +78,9 @@ impl Engine {
             self.with_flow(now, slot, |flow, cx| flow.stand_apart(cx));
         }
     }
+}
+
+/// That of a network among those that stand back; for one that is gone there is none.
+fn bit(network: u8) -> u8 {
+    1u8.checked_shl(network.into()).unwrap_or(0)
 }
