@@ -2,6 +2,7 @@
 """A router made of network namespaces with the built daemon on it, and flows through it."""
 
 import ctypes
+import itertools
 import json
 import os
 import socket
@@ -36,8 +37,10 @@ def long(kind: int, length: int) -> bytes:
 class Lab:
     """Client, router and server; they go at the end of `with`."""
 
+    _numbers = itertools.count()
+
     def __init__(self):
-        self.name = f"pemi-fleet-{os.getpid()}"
+        self.name = f"pemi-fleet-{os.getpid()}-{next(self._numbers)}"
         self._end = ExitStack()
 
     def __enter__(self) -> "Lab":
@@ -104,9 +107,10 @@ class Lab:
         control = self.folder / "control.sock"
         command = [*enter, PEMI, "run", "--config", config, "--control", control, *options]
         log = self._end.enter_context((self.folder / "log").open("w"))
-        daemon = subprocess.Popen(command, stdout=log, stderr=log)
-        self._end.callback(daemon.wait)
-        self._end.callback(daemon.terminate)
+        # `ip netns exec` becomes the daemon, it does not fork.
+        self.daemon = subprocess.Popen(command, stdout=log, stderr=log)
+        self._end.callback(self.daemon.wait)
+        self._end.callback(self.daemon.terminate)
         self.until(control, lambda _: True)
         return control
 
@@ -130,8 +134,9 @@ class Lab:
             assert time.monotonic() < end, (said, (self.folder / "log").read_text())
             time.sleep(0.02)
 
-    def open_flows(self, count: int):
-        """Connections that both ends have spoken on, one after the other."""
+    def open_flows(self, count: int, answers: int = 1):
+        """Connections that both ends have spoken on, one after the other; the server with so many
+        datagrams."""
 
         def bound(address: str, port: int) -> socket.socket:
             found = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -144,7 +149,9 @@ class Lab:
                 address, port = CLIENTS[number % len(CLIENTS)], 20_000 + number
                 with self.inside("c", lambda a=address, p=port: bound(a, p)) as client:
                     client.sendto(long(0, 1200), (SERVER, PORT))
-                    server.sendto(long(0, 1200), server.recvfrom(2048)[1])
-                    client.recv(2048)
+                    peer = server.recvfrom(2048)[1]
+                    for _ in range(answers):
+                        server.sendto(long(0, 1200), peer)
+                        client.recv(2048)
                     client.sendto(long(2, 100), (SERVER, PORT))
                     server.recv(2048)

@@ -291,6 +291,8 @@ BENEFIT = {
     "interval": [1.512, 2.196],
     "helped": {"downloads": 128, "stalled": 3},
     "alone": {"downloads": 14, "stalled": 9},
+    "stalled_percent": -61.9,
+    "stalled_interval": [-81.3, -36.1],
     "back_s": None,
 }
 STANDS_BACK = "br-guest: Help is off: with it downloads were 0.61 times as fast (0.51 to 0.99; " + (

@@ -38,7 +38,7 @@ REASONS = {
         "accept dup fork getdents64 getegid getgid getppid getrlimit lseek mremap pipe readv "
         "sysinfo uname vfork writev"
     ),
-    "the comparison of downloads is written once a minute at most": "renameat2",
+    "the comparison of downloads is written once a minute at most": "fsync renameat2",
     "a child that watches over the daemon": (
         "kill pidfd_open pidfd_send_signal readlink readlinkat rt_sigtimedwait shutdown socketpair "
         "waitid"

@@ -410,7 +410,7 @@ impl Protocol {
 /// What came of the first download of a flow, be it helped or left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The client's network, by the caller's number.
+    /// The client's network, by the caller's number; [`GONE`](crate::GONE) if it is not there any more.
     pub network: u8,
     /// Whether it was helped; else chance had it left alone.
     pub helped: bool,

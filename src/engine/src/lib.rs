@@ -51,6 +51,7 @@ pub use api::{
 };
 pub use engine::Engine;
 pub use engine::both::Engines;
+pub use engine::compare::{GONE, NETWORKS};
 #[cfg(feature = "ablation")]
 pub use rules::{Rule, Rules};
 pub use stats::Stats;

@@ -68,6 +68,7 @@ enum Call {
     ReleaseAll,
     Reset,
     StandBack(u8),
+    Renumber([u8; 8]),
     Look,
     Fetch(usize),
 }
@@ -194,6 +195,7 @@ fn call() -> impl Strategy<Value = Call> {
         1 => Just(Call::ReleaseAll),
         1 => Just(Call::Reset),
         1 => (0u8..3).prop_map(Call::StandBack),
+        1 => any::<[u8; 8]>().prop_map(Call::Renumber),
         1 => Just(Call::Look),
         8 => prop_oneof![Just(usize::MAX), 0usize..4].prop_map(Call::Fetch),
     ]
@@ -273,6 +275,7 @@ fn play(config: Config, calls: Vec<(Clock, Call)>) {
             Call::ReleaseAll => router.release_all(now, &mut done),
             Call::Reset => router.engine.reset(),
             Call::StandBack(networks) => router.stand_back(now, networks, &mut done),
+            Call::Renumber(numbers) => router.engine.renumber(&numbers),
             Call::Look => {
                 router.stats(now);
                 router.engine.outcomes(now).iter().for_each(|it| assert!(it.busy > 0));

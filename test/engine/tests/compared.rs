@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Flows that are left alone for comparison, and what is told of both kinds.
 
-use pemi_engine::{Config, Direction, Engines, FlowState, Handle, Knowledge, MS, SEC, Time};
+use pemi_engine::{Config, Direction, Engines, FlowState, GONE, Handle, Knowledge, MS, SEC, Time};
 use pemi_engine_tests::hop::{Scene, run};
 use pemi_engine_tests::packets::{Flow, Long, V1, long, short};
 
@@ -131,4 +131,69 @@ fn a_network_without_help_is_left_alone_and_tells_nothing() {
     );
     engines.stand_back(now, 1);
     assert!(engines.flows(now).all(|flow| flow.state == FlowState::Alone));
+}
+
+/// Numbers of networks as the caller tells them.
+fn numbers(known: &[u8]) -> [u8; 8] {
+    core::array::from_fn(|network| known.get(network).copied().unwrap_or(GONE))
+}
+
+/// A download of `flow` that begins at `now`; gives the time of its last packet.
+fn download(engines: &mut Engines, flow: &Flow, now: Time) -> Time {
+    let mut show = |now, direction, payload: &[u8]| {
+        engines.on_packet(now, direction, &flow.datagram(direction, payload), Handle(0));
+        while engines.next_action().is_some() {}
+    };
+    show(now, Direction::Up, &long(V1, Long::Initial, 1200));
+    show(now, Direction::Down, &long(V1, Long::Initial, 1200));
+    for number in 1..=600 {
+        show(now + number * MS, Direction::Down, &short(1, number as u64, 1200));
+    }
+    now + 600 * MS
+}
+
+#[test]
+fn what_came_of_downloads_follows_its_network_to_another_number() {
+    let mut engines = Engines::new(Config::default(), 1);
+    let start = Time::ZERO + SEC;
+    engines.from_network(1);
+    // One of which the outcome waits to be fetched, and one that runs.
+    download(&mut engines, &Flow::v4(1), start);
+    let waits = Flow::v4(1).datagram(Direction::Down, &short(1, 601, 1200));
+    engines.on_packet(start + 4 * SEC, Direction::Down, &waits, Handle(0));
+    let last = download(&mut engines, &Flow::v4(2), start + 4 * SEC);
+    // Where nobody comes from, and then another before it.
+    engines.renumber(&numbers(&[0, 1]));
+    engines.renumber(&numbers(&[1, 2]));
+    let networks = |engines: &mut Engines, now| {
+        engines.outcomes(now).iter().map(|outcome| outcome.network).collect::<Vec<_>>()
+    };
+    assert_eq!(networks(&mut engines, last + 3 * SEC), [2, 2]);
+    engines.from_network(2);
+    let last = download(&mut engines, &Flow::v4(3), last + 4 * SEC);
+    engines.renumber(&numbers(&[0, 1]));
+    engines.renumber(&numbers(&[0, 1, 2]));
+    assert_eq!(networks(&mut engines, last + 3 * SEC), [GONE], "it is not that of others later");
+}
+
+#[test]
+fn help_stands_back_from_a_network_whatever_number_it_has() {
+    let config = Config { control_percent: 0, ..Config::default() };
+    let (mut engines, _) = begun(&config, 0, 1);
+    let now = Time::ZERO + SEC;
+    let state = |engines: &mut Engines, network: u8| {
+        engines.from_network(network);
+        let flow = Flow::v4(u32::from(network));
+        for direction in [Direction::Up, Direction::Down] {
+            let packet = flow.datagram(direction, &long(V1, Long::Initial, 1200));
+            engines.on_packet(now, direction, &packet, Handle(0));
+            while engines.next_action().is_some() {}
+        }
+        let states: Vec<_> = engines.flows(now).map(|flow| flow.state).collect();
+        alone(&states)
+    };
+    engines.stand_back(now, 0b11);
+    engines.renumber(&numbers(&[GONE, 3]));
+    let found = [0, 1, 2, 3].map(|network| state(&mut engines, network));
+    assert_eq!(found, [0, 0, 0, 1]);
 }

@@ -10,6 +10,7 @@ use crate::api::{
     Action, Config, Direction, Fate, FlowInfo, Handle, Outcome, Radio, Station, Ticket, Verdict,
 };
 use crate::engine::Engine;
+use crate::engine::compare::NETWORKS;
 use crate::stats::Stats;
 use crate::time::{Nanos, Time};
 use crate::wire::packet::{Parsed, parse};
@@ -121,6 +122,14 @@ impl Engines {
         self.down.from_network(network);
         if let Some(up) = &mut self.up {
             up.from_network(network);
+        }
+    }
+
+    /// See [`Engine::renumber`].
+    pub fn renumber(&mut self, numbers: &[u8; NETWORKS as usize]) {
+        self.down.renumber(numbers);
+        if let Some(up) = &mut self.up {
+            up.renumber(numbers);
         }
     }
 

@@ -7,16 +7,31 @@ use core::net::SocketAddr;
 
 use super::{Engine, FlowKey};
 use crate::api::Outcome;
+use crate::flow::Flow;
 use crate::flow::compared::Compared;
 use crate::time::Time;
 
 /// Networks that can be told apart; those beyond share the last number.
-const NETWORKS: u8 = 8;
+pub const NETWORKS: u8 = 8;
+/// The number of one that is not there any more.
+pub const GONE: u8 = NETWORKS;
 
 impl Engine {
     /// Packets come from or go to this network from now on.
     pub fn from_network(&mut self, network: u8) {
         self.network = network.min(NETWORKS - 1);
+    }
+
+    /// Networks have other numbers from now on: `numbers` has them at the places of those of before, and
+    /// [`GONE`] for one that has none any more.
+    pub fn renumber(&mut self, numbers: &[u8; NETWORKS as usize]) {
+        let number = |network: u8| numbers.get(usize::from(network)).copied().unwrap_or(GONE);
+        let flows = self.flows.values_mut().map(Flow::network_mut);
+        flows.chain(self.out.networks_mut()).for_each(|network| *network = number(*network));
+        let before = core::mem::take(&mut self.standing_back);
+        for network in (0..NETWORKS).filter(|network| before & bit(*network) != 0) {
+            self.standing_back |= bit(number(network));
+        }
     }
 
     /// What came of the flows whose first download is over and was not told yet. To be
@@ -50,7 +65,7 @@ impl Engine {
     }
 
     fn stands_back_from(&self, network: u8) -> bool {
-        self.standing_back & 1 << network != 0
+        self.standing_back & bit(network) != 0
     }
 
     /// Flows of these networks, a bit for each, are left alone from now on; those of others are
@@ -63,4 +78,9 @@ impl Engine {
             self.with_flow(now, slot, |flow, cx| flow.stand_apart(cx));
         }
     }
+}
+
+/// That of a network among those that stand back; for one that is gone there is none.
+fn bit(network: u8) -> u8 {
+    1u8.checked_shl(network.into()).unwrap_or(0)
 }

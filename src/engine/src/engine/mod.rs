@@ -2,7 +2,7 @@
 //! The engine: tables of flows and clients around the rules for one flow.
 
 pub(crate) mod both;
-mod compare;
+pub(crate) mod compare;
 mod mirror;
 mod other;
 mod reported;

@@ -53,6 +53,11 @@ impl Flow {
         self.compared.network()
     }
 
+    /// Its network's number, to be changed where it has another.
+    pub fn network_mut(&mut self) -> &mut u8 {
+        &mut self.compared.network
+    }
+
     /// Nobody of its network is helped any more. What is held goes on.
     pub fn stand_apart(&mut self, cx: &mut Context<'_>) {
         if self.compared.group == Group::Helped {

@@ -59,6 +59,11 @@ impl Out {
         }
     }
 
+    /// The networks of the outcomes, to be changed where they have other numbers.
+    pub fn networks_mut(&mut self) -> impl Iterator<Item = &mut u8> {
+        self.outcomes.iter_mut().map(|outcome| &mut outcome.network)
+    }
+
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
         self.outcomes.drain(..).collect()
     }

@@ -213,6 +213,10 @@ impl<K: Hash + Eq, V> Table<K, V> {
         self.values.iter()
     }
 
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.values.0.iter_mut().flatten().flatten()
+    }
+
     fn link(&mut self, slot: u32, standing: Standing) {
         let list = self.list_mut(standing);
         list.len += 1;

@@ -175,10 +175,16 @@ pub fn benefit(answer: &Value) -> String {
             format!("{stalled} of {of}")
         };
         let (helped, alone) = (stalled("helped"), stalled("alone"));
-        let _ = writeln!(
+        let _ = write!(
             text,
             "  stood still for 200 ms or more: {helped} downloads with help, {alone} without"
         );
+        let (points, between) = (&network["stalled_percent"], &network["stalled_interval"]);
+        if points.is_number() {
+            let (low, high) = (&between[0], &between[1]);
+            let _ = write!(text, ": a difference of {points} percentage points ({low} to {high})");
+        }
+        text.push('\n');
     }
     text
 }
@@ -307,10 +313,16 @@ mod tests {
     fn a_sentence_for_each_network() {
         let side = |stalled: u64| json!({"downloads": 12, "stalled": stalled});
         let one = |device: &str| json!({"device": device, "sentence": "Words.", "helped": side(1), "alone": side(7)});
-        let text = benefit(&json!({"networks": [one("br-lan"), one("")]}));
+        let mut known = one("");
+        known["stalled_percent"] = json!(-50.0);
+        known["stalled_interval"] = json!([-71.49, -12.5]);
+        let text = benefit(&json!({"networks": [one("br-lan"), known]}));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines[0], lines[2]), ("br-lan: Words.", "all networks: Words."));
         assert!(lines[1].ends_with("1 of 12 downloads with help, 7 of 12 without"));
+        assert!(lines[3].ends_with(
+            "7 of 12 without: a difference of -50.0 percentage points (-71.49 to -12.5)"
+        ));
     }
 
     #[test]

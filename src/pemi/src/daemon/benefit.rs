@@ -9,12 +9,14 @@ use pemi_engine::Outcome;
 use serde_json::{Value, json};
 
 use crate::daemon::kept::Kept;
+use crate::daemon::object::{numbers, object};
 use crate::sys::clock;
 
 mod estimate;
 mod file;
 mod looks;
 mod sample;
+mod stalls;
 mod words;
 
 use estimate::{CONFIDENT, Estimate, ONE, Pair};
@@ -91,24 +93,27 @@ impl Network {
 
     fn json(&self, compares: bool) -> Value {
         let known = self.known(compares);
-        let stalled = |helped| {
-            let its = self.kinds.iter().flat_map(|it| it.of(helped));
-            its.filter(|sample| sample.stalls > 0).count()
+        let stalls = self.kinds.each_ref().map(Samples::stalls);
+        let side = |downloads: usize, at: usize| {
+            let stalled: u32 = stalls.iter().map(|sides| sides[at].stalled).sum();
+            numbers(&[("downloads", downloads as u64), ("stalled", stalled.into())])
         };
-        let ratio = known.estimate.map(|it| f64::from(it.ratio) / f64::from(ONE));
+        let ratio = |thousandths: u32| Value::from(f64::from(thousandths) / f64::from(ONE));
+        let percent = |tenths: i32| Value::from(f64::from(tenths) / 10.0);
+        let points = stalls::difference(&stalls);
         let between = known.estimate.and_then(|it| it.between);
-        let between =
-            between.map(|(low, high)| [low, high].map(|it| f64::from(it) / f64::from(ONE)));
-        json!({
-            "device": self.name,
-            "verdict": verdict(&known),
-            "sentence": sentence(&known),
-            "ratio": ratio,
-            "interval": between.map(|it| it.to_vec()),
-            "helped": {"downloads": known.helped, "stalled": stalled(true)},
-            "alone": {"downloads": known.alone, "stalled": stalled(false)},
-            "back_s": known.back_s,
-        })
+        object(vec![
+            ("device", self.name.clone().into()),
+            ("verdict", verdict(&known).into()),
+            ("sentence", sentence(&known).into()),
+            ("ratio", known.estimate.map(|it| ratio(it.ratio)).into()),
+            ("interval", between.map(|(low, high)| vec![ratio(low), ratio(high)]).into()),
+            ("helped", side(known.helped, 0)),
+            ("alone", side(known.alone, 1)),
+            ("stalled_percent", points.map(|it| percent(it.points)).into()),
+            ("stalled_interval", points.map(|it| it.between.map(percent).to_vec()).into()),
+            ("back_s", known.back_s.into()),
+        ])
     }
 }
 
@@ -165,18 +170,19 @@ impl Benefit {
 
     /// Takes what came of downloads.
     pub fn take(&mut self, outcomes: &[Outcome]) {
-        let last = self.networks.len() - 1;
-        let place = |outcome: &Outcome| usize::from(outcome.network).min(last);
         for outcome in outcomes {
             let kind = KINDS.iter().position(|kind| *kind == outcome.knowledge).unwrap_or(0);
-            let network = &mut self.networks[place(outcome)];
+            // One that is gone tells nothing.
+            let Some(network) = self.networks.get_mut(usize::from(outcome.network)) else {
+                continue;
+            };
             network.kinds[kind].add(Sample::new(outcome));
             if !outcome.helped {
                 network.looks.count();
             }
         }
         for (at, network) in self.networks.iter_mut().enumerate() {
-            let news = outcomes.iter().any(|outcome| place(outcome) == at);
+            let news = outcomes.iter().any(|outcome| usize::from(outcome.network) == at);
             if news && network.back.is_none() && network.does_harm() {
                 network.stand_back_for(BACK);
                 log::warn!("{}: {}", named(network), sentence(&network.known(true)));

@@ -3,6 +3,7 @@
 //!
 //! Flash wears with every write, so a file there is written once an hour at most, and what has
 //! come since is lost with a restart. One in memory is written once a minute and at the end.
+//! It is written so that a power cut or a full disk leave a whole one ([`file::replace`]).
 
 use std::fs;
 use std::io;

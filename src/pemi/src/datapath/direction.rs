@@ -3,7 +3,7 @@
 
 use std::ffi::CString;
 
-use pemi_engine::{Direction, SEC, Time};
+use pemi_engine::{Direction, GONE, NETWORKS, SEC, Time};
 
 use crate::sys::socket;
 
@@ -65,6 +65,20 @@ impl Classifier {
         u8::try_from(at).ok()
     }
 
+    /// The numbers that this one's networks have in `other`. Without interfaces all clients are of one
+    /// network.
+    pub fn numbers_in(&self, other: &Classifier) -> [u8; NETWORKS as usize] {
+        let mut numbers = [GONE; NETWORKS as usize];
+        for (number, name) in numbers.iter_mut().zip(&self.names) {
+            let at = other.names.iter().position(|it| it == name);
+            *number = at.map_or(GONE, |at| (at as u8).min(NETWORKS - 1));
+        }
+        if self.names.is_empty() && other.names.is_empty() {
+            numbers[0] = 0;
+        }
+        numbers
+    }
+
     fn knows(&self, index: u32) -> bool {
         index != 0 && self.indexes.contains(&index)
     }
@@ -116,6 +130,28 @@ mod tests {
         assert_eq!((classifier.network(lo), classifier.network(0)), (Some(1), None));
         assert_eq!(classifier.network(lo + 7), None);
         assert_eq!(classifier.direction(0, 0, None, Time::ZERO), None);
+    }
+
+    #[test]
+    fn other_networks_come_before_them() {
+        let classifier = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            Classifier::new(&names, &[443], Time::ZERO)
+        };
+        let numbers = |before: &[&str], now: &[&str]| {
+            let numbers = classifier(before).numbers_in(&classifier(now));
+            numbers.map(|number| Some(number).filter(|number| *number != GONE))
+        };
+        let starts = |before: &[&str], now: &[&str], with: &[Option<u8>]| {
+            let numbers = numbers(before, now);
+            let (first, others) = numbers.split_at(with.len());
+            assert!(first == with && others.iter().all(Option::is_none), "{numbers:?}");
+        };
+        starts(&["lan", "guest"], &["iot", "lan", "guest"], &[Some(1), Some(2)]);
+        starts(&["iot", "lan", "guest"], &["guest", "lan"], &[None, Some(1), Some(0)]);
+        starts(&[], &[], &[Some(0)]);
+        starts(&[], &["lan"], &[]);
+        starts(&["lan"], &[], &[None]);
     }
 
     #[test]

@@ -218,7 +218,9 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
                 Command::Configure(config, wanted) => {
                     self.line.wanted = wanted;
                     self.engine.set_config(now, config.engine(wanted.any()));
-                    self.classifier = Classifier::new(&config.device, &config.port, now);
+                    let classifier = Classifier::new(&config.device, &config.port, now);
+                    self.engine.renumber(&self.classifier.numbers_in(&classifier));
+                    self.classifier = classifier;
                     self.bypass_mark = config.bypass_mark;
                     self.both = config.direction == Repaired::Both;
                     self.capture.configure(&config);

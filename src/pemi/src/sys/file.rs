@@ -3,22 +3,35 @@
 
 use std::ffi::{CString, OsStr};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Puts a file with this text into the place of the one at `path`. If that fails the old one stays.
+/// Puts a file with this text into the place of the one at `path`, which is absolute. If that fails the
+/// old one stays. If the power goes meanwhile one of them is there, whole: what is in the new one is on the
+/// disk before its name is, and both are when this is over.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = Path::new(&name);
-    let replaced = fs::write(new, text).and_then(|()| rename(new, path));
+    let written = fs::File::create(new).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let replaced = written.and_then(|()| rename(new, path)).and_then(|()| keep_names(path));
     if replaced.is_err() {
         // It may be half a file on a full disk.
         let _ = fs::remove_file(new);
     }
     replaced
+}
+
+/// Has the names in this file's folder on the disk.
+fn keep_names(file: &Path) -> io::Result<()> {
+    let name = file.as_os_str().as_bytes();
+    let end = name.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    fs::File::open(OsStr::from_bytes(&name[..end]))?.sync_all()
 }
 
 /// Makes the folders that a file is to be in, as far as they are not there. (What the standard
@@ -50,6 +63,8 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     #[test]
@@ -77,6 +92,14 @@ mod tests {
         fs::create_dir(folder.join("kept.new")).unwrap();
         assert!(replace(&path, "three").is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        fs::remove_dir(folder.join("kept.new")).unwrap();
+        symlink("/dev/full", folder.join("kept.new")).unwrap();
+        let error = replace(&path, "three").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left of it");
+        replace(&path, "three").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
         fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -35,10 +35,26 @@ function sentence(network) {
 	}
 }
 
+function points(percent) {
+	return (percent >= 0.5 ? '+' : '') + String(Math.round(percent));
+}
+
+/* Nothing where none stood still, and of a daemon that does not compare that. */
+function stalls(network) {
+	const helped = network.helped, alone = network.alone, interval = network.stalled_interval;
+
+	if (!interval || !(helped.stalled || alone.stalled))
+		return '';
+	return ' ' + _('Of %s with help %s stood still for 200 ms or more, of %s without %s: a difference of %s percentage points (%s to %s).')
+		.format(format.count(helped.downloads), format.count(helped.stalled),
+			format.count(alone.downloads), format.count(alone.stalled),
+			points(network.stalled_percent), points(interval[0]), points(interval[1]));
+}
+
 function paragraph(network, several) {
 	return E('p', { 'data-pemi-verdict': network.verdict }, [
 		several ? E('strong', {}, [ network.device, ': ' ]) : '',
-		sentence(network)
+		sentence(network), stalls(network)
 	]);
 }
 

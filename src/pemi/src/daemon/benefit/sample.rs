@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 
 use pemi_engine::{Knowledge, Outcome};
 
+use super::stalls::Side;
+
 /// The newest that are kept of each kind: helped ones, and those left alone (chosen: by them an
 /// interval of confidence is about a tenth wide where rates differ by a factor of three, and all
 /// quotients of them are counted in a few milliseconds on a small router).
@@ -80,12 +82,23 @@ impl Samples {
     }
 
     /// Those that were helped, or those that were left alone.
-    pub fn of(&self, helped: bool) -> impl Iterator<Item = &Sample> {
+    fn of(&self, helped: bool) -> impl Iterator<Item = &Sample> {
         self.all.iter().filter(move |it| it.helped == helped)
     }
 
     pub fn count(&self, helped: bool) -> usize {
         if helped { self.helped } else { self.all.len() - self.helped }
+    }
+
+    /// How many stood still, of those that were helped, and of the others.
+    pub fn stalls(&self) -> [Side; 2] {
+        let mut sides = [Side::default(); 2];
+        for sample in &self.all {
+            let side = &mut sides[usize::from(!sample.helped)];
+            side.of += 1;
+            side.stalled += u32::from(sample.stalls > 0);
+        }
+        sides
     }
 
     /// All of them, the newest last.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! When help stands back, and for whom.
 
-use pemi_engine::{Knowledge, MS};
+use pemi_engine::{GONE, Knowledge, MS};
 
 use super::*;
 
@@ -37,6 +37,26 @@ fn help_that_helps_goes_on_and_is_told() {
     let (low, high) = (lan["interval"][0].as_f64().unwrap(), lan["interval"][1].as_f64().unwrap());
     assert!(low < 1.8 && 1.8 < high && high - low < 0.1, "{low} {high}");
     assert_eq!(benefit.errors().count(), 0);
+}
+
+#[test]
+fn downloads_that_stood_still_are_compared() {
+    let mut benefit = benefit();
+    let answer = benefit.json();
+    assert_eq!(answer["networks"][0]["stalled_percent"], Value::Null, "a side is missing");
+    assert_eq!(answer["networks"][0]["stalled_interval"], Value::Null);
+    // All of the same speed; of those left alone every second stood still, of the others one in nine.
+    let stalls = |n: usize, helped: bool| u32::from(n.is_multiple_of(if helped { 9 } else { 8 }));
+    let mut downloads = sixty(0, 1000, 1000);
+    for (n, download) in downloads.iter_mut().enumerate() {
+        download.stalls = stalls(n, download.helped);
+    }
+    benefit.take(&downloads);
+    let lan = &benefit.json()["networks"][0];
+    assert_eq!((&lan["helped"]["stalled"], &lan["alone"]["stalled"]), (&json!(5), &json!(8)));
+    assert_eq!(lan["stalled_percent"], -42.2);
+    let (low, high) = (&lan["stalled_interval"][0], &lan["stalled_interval"][1]);
+    assert!(low.as_f64().unwrap() > -67.0 && high.as_f64().unwrap() < -15.0, "{low} {high}");
 }
 
 #[test]
@@ -92,8 +112,12 @@ fn other_devices_take_along_what_is_known_of_them() {
     benefit.configure(&[], false);
     let answer = benefit.json();
     assert!(answer["networks"][0]["sentence"].as_str().unwrap().contains("control_percent"));
-    benefit.take(&[download(7, true, 1)]);
-    assert_eq!(benefit.json()["networks"][0]["helped"]["downloads"], 1);
+    benefit.take(&[download(0, true, 1), download(GONE, true, 1)]);
+    assert_eq!(
+        benefit.json()["networks"][0]["helped"]["downloads"],
+        1,
+        "nothing of a network that is gone"
+    );
 }
 
 #[test]

@@ -66,6 +66,7 @@ const COMMON: Calls = calls![
     exit_group = SYS_exit_group,
     faccessat = SYS_faccessat,
     fcntl = SYS_fcntl,
+    fsync = SYS_fsync,
     futex = SYS_futex,
     getdents64 = SYS_getdents64,
     getegid = SYS_getegid,
