@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use pemi_engine::SEC;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub(crate) mod flags;
 mod memory;
@@ -117,7 +117,7 @@ impl Config {
     /// The effective settings as `pemi check --json` prints them.
     pub fn to_json(&self) -> Value {
         let mut config = self.clone();
-        let mut all = json!({});
+        let mut all = Value::Object(Map::new());
         for option in TABLE.iter().filter(|option| option.kind.is_kept()) {
             let value = option.kind.get(&mut config);
             match option.section {

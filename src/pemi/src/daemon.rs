@@ -9,7 +9,7 @@ pub(crate) mod helped;
 pub mod history;
 pub(crate) mod kept;
 pub(crate) mod names;
-mod object;
+pub(crate) mod object;
 pub(crate) mod open;
 pub mod request;
 pub mod run;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pemi_ubus::caller;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::command::cli::Sockets;
 use crate::daemon::control;
@@ -32,7 +32,7 @@ pub fn ask(
         match UnixStream::connect(path) {
             Ok(stream) => {
                 let mut request = arguments;
-                request.insert("method".into(), json!(method));
+                request.insert("method".into(), method.into());
                 return control::ask_on(stream, path, &request.into());
             }
             Err(error) => tried.push(format!("{}: {error}", path.display())),

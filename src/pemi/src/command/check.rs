@@ -4,9 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::{self, Error};
+use crate::daemon::object::object;
 
 /// Options of `pemi check`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     match result {
         Ok((config, warnings)) if options.json => {
-            println!("{}", json!({"ok": true, "warnings": warnings, "config": config.to_json()}));
+            let config = config.to_json();
+            let answer =
+                vec![("ok", true.into()), ("warnings", warnings.into()), ("config", config)];
+            println!("{}", object(answer));
             Ok(())
         }
         Ok((_, warnings)) if options.uci.is_some() => {
@@ -55,7 +59,7 @@ pub fn run(options: &Options) -> Result<(), String> {
                 None => error.lines(file),
             };
             if options.json {
-                println!("{}", json!({"ok": false, "errors": lines}));
+                println!("{}", object(vec![("ok", false.into()), ("errors", lines.into())]));
                 return Err(String::new());
             }
             Err(lines.join("\n"))

@@ -5,7 +5,7 @@ use std::env;
 use std::path::PathBuf;
 
 use log::LevelFilter;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Config;
 use super::options::{Entry, Kind, TABLE};
@@ -30,7 +30,7 @@ impl RunOptions {
     pub fn add(&mut self, option: &Entry, text: &str) -> Result<(), String> {
         let name = option.full_name();
         let value = match &option.kind {
-            Kind::Switch(_) => json!(false),
+            Kind::Switch(_) => false.into(),
             Kind::Names(_) | Kind::Ports(_) => {
                 let before = self.values.get(&name).and_then(Value::as_array);
                 let mut items = before.cloned().unwrap_or_default();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use log::LevelFilter;
+use serde_json::json;
 
 use super::options::UBUS;
 use super::*;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pemi_engine::Outcome;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::daemon::kept::Kept;
 use crate::daemon::object::{numbers, object};
@@ -220,7 +220,7 @@ impl Benefit {
     /// The answer to `benefit`.
     pub fn json(&self) -> Value {
         let networks = self.networks.iter().map(|network| network.json(self.compares));
-        json!({"networks": networks.collect::<Vec<_>>()})
+        object(vec![("networks", networks.collect())])
     }
 
     /// Forgets all that was compared.

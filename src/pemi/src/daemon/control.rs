@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::daemon::object::object;
 use crate::daemon::request::{Answer, INVALID_ARGUMENT, OK, Request};
 use crate::sys::poll::Interest;
 use crate::sys::{file, sched};
@@ -162,7 +163,10 @@ impl Client {
             let line: Vec<u8> = self.input.drain(..=end).collect();
             let reply = match request(&line).and_then(answer) {
                 Ok(data) => format!("{{\"data\":{data},\"status\":{OK}}}\n"),
-                Err((status, error)) => format!("{}\n", json!({"status": status, "error": error})),
+                Err((status, error)) => {
+                    let answer = object(vec![("status", status.into()), ("error", error.into())]);
+                    format!("{answer}\n")
+                }
             };
             self.output = reply.into_bytes();
             self.last = Instant::now();
@@ -246,6 +250,8 @@ pub fn ask_on(mut stream: UnixStream, path: &Path, request: &Value) -> Result<Va
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::daemon::request::METHOD_NOT_FOUND;
     use crate::sys::poll;

@@ -5,9 +5,10 @@ use std::fmt::{self, Display};
 
 use log::LevelFilter;
 use pemi_engine::FlowInfo;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::options::Named;
+use crate::daemon::object::object;
 use crate::daemon::trend::{self, Span};
 use crate::daemon::{history, status};
 pub use pemi_ubus::status::{INVALID_ARGUMENT, METHOD_NOT_FOUND, OK};
@@ -36,9 +37,7 @@ impl Data {
     pub fn tree(self) -> Value {
         match self {
             Data::Tree(value) => value,
-            Data::Flows(flows) => {
-                json!({"flows": flows.iter().map(status::flow).collect::<Value>()})
-            }
+            Data::Flows(flows) => object(vec![("flows", flows.iter().map(status::flow).collect())]),
         }
     }
 }

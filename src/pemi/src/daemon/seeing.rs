@@ -2,9 +2,10 @@
 //! How packets to clients are seen: by rings where somebody asks for them and they can be had,
 //! otherwise by the queue.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::{Capture, Config, Firewall};
+use crate::daemon::object::object;
 use crate::datapath::worker::Snapshot;
 use crate::sys::socket::interface_name;
 
@@ -60,12 +61,14 @@ impl Seeing {
     /// Its part of the status.
     pub fn json(&self, config: &Config) -> Value {
         let used = if config.rings() { "ring" } else { "queue" };
-        json!({"used": used, "reason": self.reason})
+        object(vec![("used", used.into()), ("reason", self.reason.clone().into())])
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::config::{Mode, Repair};
     use crate::datapath::capture::{Counters, Trouble};

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use pemi_engine::{FlowInfo, Nanos, Stats};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::flags::RunOptions;
 use crate::config::{self, Config, Mode};
@@ -18,6 +18,7 @@ use crate::daemon::gates::Gates;
 use crate::daemon::helped::Helped;
 use crate::daemon::history::History;
 use crate::daemon::names::Names;
+use crate::daemon::object::object;
 use crate::daemon::open::settings;
 use crate::daemon::request::{Answer, Data, Request};
 use crate::daemon::seeing::Seeing;
@@ -311,7 +312,7 @@ impl Daemon {
             }
             Request::Benefit => Ok(self.benefit.json().into()),
             Request::History { seconds, skip } => {
-                Ok(json!({"history": self.history.json(seconds, skip)}).into())
+                Ok(object(vec![("history", self.history.json(seconds, skip))]).into())
             }
             Request::Trend { span, limit, skip } => Ok(self.trend.json(span, limit, skip).into()),
             Request::Reset => {
@@ -321,12 +322,12 @@ impl Daemon {
                 self.benefit.reset();
                 self.counted = Instant::now();
                 self.history.reset();
-                Ok(json!({}).into())
+                Ok(object(Vec::new()).into())
             }
             Request::Log { level } => {
                 log::set_max_level(level);
                 self.configure();
-                Ok(json!({}).into())
+                Ok(object(Vec::new()).into())
             }
         }
     }

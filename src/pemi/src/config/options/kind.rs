@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Config;
 
@@ -141,17 +141,17 @@ impl Kind {
     /// The value that the settings have; of what they do not keep, the default.
     pub fn get(&self, config: &mut Config) -> Value {
         match self {
-            Kind::Service => json!(false),
-            Kind::MoreNames(_) => json!([]),
-            Kind::Switch(at) => json!(at(config)),
-            Kind::Number(_, at) => json!(at(config).get()),
-            Kind::Choice(at) => json!(at(config).word()),
-            Kind::Names(at) => json!(at(config)),
-            Kind::Ports(at) => json!(at(config)),
+            Kind::Service => false.into(),
+            Kind::MoreNames(_) => Value::Array(Vec::new()),
+            Kind::Switch(at) => (*at(config)).into(),
+            Kind::Number(_, at) => at(config).get().into(),
+            Kind::Choice(at) => at(config).word().into(),
+            Kind::Names(at) => at(config).clone().into(),
+            Kind::Ports(at) => at(config).clone().into(),
             // They come from text, so they are some.
             Kind::Path(at) => at(config).to_str().into(),
             Kind::PathOrNone(at) => at(config).as_deref().and_then(Path::to_str).into(),
-            Kind::Interval(at) => json!(at(config)),
+            Kind::Interval(at) => at(config).clone().into(),
         }
     }
 

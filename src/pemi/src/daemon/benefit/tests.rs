@@ -2,6 +2,7 @@
 //! When help stands back, and for whom.
 
 use pemi_engine::{GONE, Knowledge, MS};
+use serde_json::json;
 
 use super::*;
 
