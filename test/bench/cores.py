@@ -80,16 +80,6 @@ def rate(lab: Lab, traffic: Path, pairs: int, seconds: float) -> float:
             process.wait()
 
 
-def rules(lab: Lab, pemi: Path, config: Path, folder: Path) -> None:
-    """Load the rules that the daemon prints for this configuration, in the place of others."""
-    text = subprocess.check_output([pemi, "rules", "--iptables", "--config", config])
-    file = folder / "rules"
-    file.write_bytes(text)
-    for table in ("raw", "mangle", "security"):
-        lab.run(ROUTER, "iptables-nft", "-t", table, "-F")
-    lab.run(ROUTER, "sh", "-c", f"iptables-nft -t security -X; iptables-nft-restore -n <{file}")
-
-
 def helped(lab: Lab, pemi: Path, traffic: Path, cores: int, capture: str, seconds: float) -> dict:
     """Measure the daemon with a queue for each core."""
     with tempfile.TemporaryDirectory() as name:
@@ -101,8 +91,10 @@ def helped(lab: Lab, pemi: Path, traffic: Path, cores: int, capture: str, second
             "control": str(control),
         }  # fmt: skip
         config.write_text(json.dumps(settings))
-        rules(lab, pemi, config, folder)
-        with lab.program(str(pemi), "run", "--config", str(config)) as process:
+        with (
+            lab.ruled(pemi, config),
+            lab.program(str(pemi), "run", "--config", str(config)) as process,
+        ):
             # It answers once its threads are there.
             while not control.exists():
                 time.sleep(0.05)
@@ -112,8 +104,6 @@ def helped(lab: Lab, pemi: Path, traffic: Path, cores: int, capture: str, second
                     check("taskset", "-cp", queue, task.name)
             found = rate(lab, traffic, cores, seconds)
             status = json.loads(check(str(pemi), "status", "--json", "--control", str(control)))
-        for table in ("raw", "mangle", "security"):
-            lab.run(ROUTER, "iptables-nft", "-t", table, "-F")
     if status["capture"]["used"] != ("ring" if capture == "ring" else "queue"):
         raise Problem(f"no ring: {status['capture']['reason']}")
     shares = [queue["packets"] for queue in status["queues"]]

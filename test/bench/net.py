@@ -86,6 +86,19 @@ class Lab:
             self.run(ROUTER, "iptables-nft", "-t", "mangle", "-D", *rule)
 
     @contextlib.contextmanager
+    def ruled(self, pemi: Path, config: Path):
+        """Send what the daemon's own rules for this configuration name through its queues."""
+        text = subprocess.check_output([pemi, "rules", "--iptables", "--config", config])
+        restore = self.command(ROUTER, "iptables-nft-restore", "-n")
+        subprocess.run(restore, input=text, check=True)
+        try:
+            yield
+        finally:
+            for table in ("raw", "mangle", "security"):
+                self.run(ROUTER, "iptables-nft", "-t", table, "-F")
+            self.run(ROUTER, "iptables-nft", "-t", "security", "-X")
+
+    @contextlib.contextmanager
     def program(self, *command: str):
         """Run a program that binds the queue on the router."""
         with tempfile.TemporaryFile("w+") as log:

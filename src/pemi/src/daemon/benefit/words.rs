@@ -3,6 +3,9 @@
 
 use super::estimate::{Estimate, ONE};
 
+/// Less than this nobody feels, however certain it is: to look at packets at all may cost a little (chosen).
+const LITTLE: u32 = ONE / 50;
+
 /// What is known of a network.
 #[derive(Clone, Copy, Debug)]
 pub struct Known {
@@ -19,6 +22,7 @@ pub struct Known {
 pub fn verdict(known: &Known) -> &'static str {
     match known.estimate.and_then(|it| it.between) {
         _ if known.back_s.is_some() => "stands back",
+        Some((low, high)) if low >= ONE - LITTLE && high <= ONE + LITTLE => "no difference",
         Some((low, _)) if low > ONE => "helps",
         Some((_, high)) if high < ONE => "harms",
         Some(_) => "no difference",
@@ -85,6 +89,10 @@ mod tests {
         assert!(
             sentence(&same).starts_with("No difference yet: with help, downloads were 1.0 times")
         );
+        let little = [(997, 999), (980, 990), (1001, 1020)];
+        assert!(little.iter().all(|it| verdict(&known(1000, Some(*it))) == "no difference"));
+        assert_eq!(verdict(&known(985, Some((979, 990)))), "harms");
+        assert_eq!(verdict(&known(1020, Some((1001, 1021)))), "helps");
         let harms = known(804, Some((700, 910)));
         assert!(sentence(&harms).contains("0.80 times as fast (0.70 to 0.91;"));
         let back = Known { back_s: Some(86_000), ..harms };
