@@ -83,10 +83,10 @@ daemon() {
 }
 
 # The second is what measures, whatever the first is called.
-command -v "$PEMI" >/dev/null && command -v "$PEMI-tools" >/dev/null || {
+if ! command -v "$PEMI" >/dev/null || ! command -v "$PEMI-tools" >/dev/null; then
 	echo "measure.sh: there is no $PEMI or no $PEMI-tools here; install the packages pemi and pemi-tools, or say PEMI=/path/to/pemi" >&2
 	exit 2
-}
+fi
 queue=--queue
 if [ "$(id -u)" != 0 ]; then
 	echo "measure.sh: not root: the packet queue is not measured" >&2

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packs the daemon and files/ into a package, and the tools beside it into another:
-pack.py {ipk,apk} ARCH BINARY OUT; or what is the same for all into theirs: pack.py {ipk,apk} luci OUT, the LuCI app and its
-translations, or pack.py {ipk,apk} collector OUT, that for Prometheus."""
+pack.py {ipk,apk} ARCH BINARY OUT; or what is the same for all into theirs:
+pack.py {ipk,apk} luci OUT, the LuCI app and its translations, or
+pack.py {ipk,apk} collector OUT, that for Prometheus."""
 
 import os
 import subprocess

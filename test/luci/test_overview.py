@@ -261,7 +261,8 @@ def test_clients_are_not_mentioned_where_nobody_looks(page, state):
 
 def test_what_help_is_worth(page):
     browser = page.open(PATH, "helps")
-    words = "With help, downloads were 1.8 times as fast (1.5 to 2.2; 128 helped, 14 left alone)." + (
+    words = (
+        "With help, downloads were 1.8 times as fast (1.5 to 2.2; 128 helped, 14 left alone)."
         " Of 128 with help 3 stood still for 200 ms or more, of 14 without 9: "
         "a difference of -62 percentage points (-81 to -36)."
     )
