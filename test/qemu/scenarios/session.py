@@ -23,6 +23,9 @@ CONTROL_PERCENT = 25
 # A download counts as over after 3 s without a packet, and the daemon looks every 5 s.
 _OVER_S = 15
 _TRIES = 2
+# What the daemon calls no difference. Downloads that are left alone pass the queue as well, which
+# costs an emulated guest up to 0.7 %, and those that the truth is told by have none, and scatter.
+_LITTLE = 0.02
 
 
 def session(lab: Lab) -> dict[str, object]:
@@ -153,13 +156,15 @@ def _compare(terminal: Terminal, lab: Lab, loss: float) -> dict[str, object]:
 
 def _judge(terminal: Terminal, loss: float, told: dict, truth: float) -> dict[str, object]:
     low, high = told["interval"] or (0, 0)
-    held = low <= truth <= high
+    apart = max(low - truth, truth - high, 0)
+    held = apart <= _LITTLE
     if not loss:
-        held = held and low <= 1 <= high and told["verdict"] == "no difference"
+        held = held and low - _LITTLE <= 1 <= high + _LITTLE and told["verdict"] == "no difference"
+    where = f"{apart:.3f} beside" if apart else "in"
     terminal.say(
         f"The truth, which no owner can see: {TRUTH} downloads that were all helped were "
-        f"{truth:.2f} times as fast as {TRUTH} with the service stopped. "
-        f"It is {'in' if held else '**not** in'} the interval."
+        f"{truth:.3f} times as fast as {TRUTH} with the service stopped. "
+        f"It is {where} the interval, {low:.3f} to {high:.3f}."
     )
     return {
         "loss_percent": loss,
