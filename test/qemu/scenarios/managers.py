@@ -16,6 +16,7 @@ from lab.router import Router
 sys.path[:0] = [str(ROOT / "package" / "portable"), str(ROOT / "test" / "package")]
 import apk  # noqa: E402 - where it is has to be said first
 import feeds  # noqa: E402
+import packages  # noqa: E402
 
 _TOOLS = Path(os.environ.get("OPENWRT_TOOLS", "/nonexistent"))
 # What the guest has of the packages' dependencies, as the firmware's own packages.
@@ -75,6 +76,13 @@ def _prepare_opkg(router: Router, arch: str) -> str:
         return "a stand-in for opkg"
     router.push(real.read_bytes(), "/bin/opkg")
     return "the real opkg"
+
+
+def tools_beside(package: Path) -> bytes:
+    """The program of the package pemi-tools that was made together with the daemon's."""
+    path = package.with_name(package.name.replace("pemi", "pemi-tools", 1))
+    read = packages.read_ipk if path.suffix == ".ipk" else packages.read_apk
+    return read(path).files()["usr/sbin/pemi-tools"].data
 
 
 def _prepare_apk(router: Router, arch: str) -> str:

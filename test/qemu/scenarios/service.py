@@ -11,6 +11,8 @@ from lab.passage import Passage
 from lab.router import Router
 from lab.traffic import QUIC_PORT, Echo
 
+from .managers import tools_beside
+
 _NET_ADMIN, _NET_RAW, _SYS_NICE = 1 << 12, 1 << 13, 1 << 23
 _CAPABILITIES = _NET_ADMIN | _NET_RAW | _SYS_NICE
 # What each thread is left with.
@@ -143,8 +145,10 @@ def measure(lab: Lab) -> dict[str, object]:
     """`hardware/measure.sh` runs on a router, beside the service, and tells all."""
     router = lab.router
     router.push((ROOT / "hardware/measure.sh").read_bytes(), "/tmp/measure.sh")
+    router.push(tools_beside(lab.package), "/usr/sbin/pemi-tools")
+    router.run("chmod 755 /usr/sbin/pemi-tools")
     said = json.loads(router.run("SECONDS_EACH=1 sh /tmp/measure.sh 2>/dev/null", timeout_s=60))
-    router.run("rm /tmp/measure.sh")
+    router.run("rm /tmp/measure.sh /usr/sbin/pemi-tools")
     for name in ("kernel", "machine", "cpu"):
         expect(said[name], f"no {name}: {said}")
     expect(said["memory_kib"]["pemi_resident"] > 0, f"the service was not found: {said}")
