@@ -210,7 +210,7 @@ def test_a_wrong_signature_is_refused(router, keys):
 
 def test_a_package_that_was_changed_is_refused(router):
     router.update()
-    (package,) = Path(_web(router), router.folder[1:]).glob("pemi[_-]*")
+    (package,) = Path(_web(router), router.folder[1:]).glob(f"pemi[_-]{feeds.ABOUT.version}*")
     before = package.read_bytes()
     changed = feeds.pack()[0]
     changed[2].append(feeds.File(feeds.PurePosixPath("usr/sbin/other"), 0o755, b"#!/bin/sh\n"))

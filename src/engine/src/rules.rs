@@ -84,9 +84,9 @@ pub enum Rule {
     /// Which of two packets that are close replies are about, what copies took tells
     /// ([`crate::measure::rtt`]).
     Alias,
-    /// The first packet after a pause tells which estimate of the round trip is too long
-    /// ([`crate::measure::bursts`]).
-    Onset,
+    /// The replies to a train of packets tell which estimate of the round trip is too long
+    /// ([`crate::measure::train`]).
+    Train,
     /// Before a copy has repaired anything, the packet behind the one that is named goes as well where
     /// packets are close ([`crate::flow::window`]).
     Next,
@@ -161,7 +161,7 @@ impl Rule {
         (Rule::Late, "late"),
         (Rule::Handshake, "handshake"),
         (Rule::Alias, "alias"),
-        (Rule::Onset, "onset"),
+        (Rule::Train, "train"),
         (Rule::Next, "next"),
         (Rule::Earn, "earn"),
         (Rule::Hidden, "hidden"),

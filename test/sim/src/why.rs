@@ -6,7 +6,7 @@
 //! the sender reads them.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 use indicatif::ProgressBar;
@@ -68,6 +68,8 @@ pub struct Causes {
     pub losses: u64,
     /// Those that a reply told of, by cause.
     pub told: BTreeMap<Cause, u64>,
+    /// The first of them of each flow, by cause: in slow start it decides a download.
+    pub first: BTreeMap<Cause, u64>,
     /// Those of them that were lost within a path's round trip of a drop before the router.
     pub beside_drops: u64,
 }
@@ -225,6 +227,9 @@ pub fn run(scenario: &Scenario, seeds: u64, progress: &ProgressBar) -> anyhow::R
         for (cause, times) in causes.told {
             *sum.told.entry(cause).or_default() += times;
         }
+        for (cause, times) in causes.first {
+            *sum.first.entry(cause).or_default() += times;
+        }
     }
     Ok(sum)
 }
@@ -246,8 +251,13 @@ fn one(scenario: &Scenario, seed: u64) -> anyhow::Result<Causes> {
         .collect();
     let path = ms(2.0 * (scenario.wan.delay_ms + scenario.wifi.delay_ms));
     let mut causes = Causes { losses: notes.losses, ..Causes::default() };
+    let mut flows = HashSet::new();
     for told in &notes.told {
-        *causes.told.entry(notes.cause(told, &events)).or_default() += 1;
+        let cause = notes.cause(told, &events);
+        *causes.told.entry(cause).or_default() += 1;
+        if flows.insert(told.loss.flow) {
+            *causes.first.entry(cause).or_default() += 1;
+        }
         let beside = |(flow, at): &(usize, Nanos)| {
             *flow == told.loss.flow && at.abs_diff(told.loss.at) <= path
         };
@@ -262,7 +272,9 @@ pub fn table(causes: &Causes) -> String {
     let told: u64 = causes.told.values().sum();
     let mut text = format!("{} lost, told {told}, {:.1} %\n", causes.losses, percent(told));
     for (cause, times) in &causes.told {
-        text += &format!("  {:40} {times:6}  {:5.1} %\n", cause.name(), percent(*times));
+        let (name, share) = (cause.name(), percent(*times));
+        let first = causes.first.get(cause).copied().unwrap_or_default();
+        text += &format!("  {name:40} {times:6}  {share:5.1} %, first of a flow {first:4}\n");
     }
     let beside = percent(causes.beside_drops);
     text + &format!(

@@ -35,6 +35,7 @@ use crate::measure::hop::HopState;
 use crate::measure::pace::Pace;
 use crate::measure::rtt::LocalRtt;
 use crate::measure::sender::Sender;
+use crate::measure::train::Train;
 use crate::measure::uplink::Uplink;
 use crate::repair::budget::Budget;
 use crate::repair::conceal::{Conceal, is_own_data};
@@ -108,6 +109,7 @@ pub(crate) struct Flow {
     pace: Pace,
     heeds: Sender,
     rtt: LocalRtt,
+    train: Train,
     rhythm: Rhythm,
     sizes: Sizes,
     stall: Stall,
@@ -166,6 +168,7 @@ impl Flow {
             pace: Pace::new(),
             heeds: Sender::new(),
             rtt: LocalRtt::new(tunables),
+            train: Train::default(),
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
             stall: Stall::new(),
@@ -336,6 +339,7 @@ impl Flow {
         let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
             return Verdict::Forward;
         };
+        self.begin_train(cx, pause, id);
         let verdict = self.way(cx, id, pause, handle);
         let begins = self.start.on_data(now, id, long, self.rtt.get());
         let twice = begins && !cx.hop.busy(now) && !self.is_reported(cx);

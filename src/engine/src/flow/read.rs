@@ -155,6 +155,7 @@ impl Flow {
         let offset = self.follow(cx, &beat);
         let out_of_step = beat.skipped || beat.early && beat.count > 1;
         let excess = self.sizes.excess(size);
+        self.heed_train(cx, excess);
         if cx.config.has(Rule::Storm) && self.governor.storms(cx.now, excess, out_of_step) {
             self.sizes.rebase(size);
             return (Reading::Plain, beat);
@@ -255,10 +256,9 @@ impl Flow {
     /// the nearest packet was due.
     pub(super) fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
         let due = cx.now - self.rtt.get();
-        let (nearest, offset) = self.trail.nearest(cx.cache, due)?;
-        let onset = self.heed_onset(cx, nearest, offset);
+        let (_, offset) = self.trail.nearest(cx.cache, due)?;
         let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);
-        if !waited && !onset {
+        if !waited {
             self.rtt.track(-offset);
             if cx.config.has(Rule::Punctual) {
                 self.rtt.compare(self.pace.spacing());

@@ -245,10 +245,14 @@ impl Flow {
         let now = cx.now;
         let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
         // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
+        let missed = self.missed.goes_on();
+        let on_time = self.closed_by_copy(cx);
+        if on_time {
+            self.sizes.closed_by_copy();
+        }
         let varies = cx.config.has(Rule::Repeat) && self.sizes.restless();
         let believed = !varies || self.gaps.acknowledges_copy(now, &self.rtt, beat);
-        let missed = self.missed.goes_on();
-        let by_copy = missed || believed && self.closed_by_copy(cx);
+        let by_copy = missed || believed && on_time;
         if by_copy && !by_floor {
             self.budget.earn();
             cx.hop.repaired(now, self.budget.very_lossy());

@@ -6,10 +6,10 @@ use arrayvec::ArrayVec;
 
 use super::Flow;
 use crate::flow::context::Context;
-use crate::measure::bursts::PAUSE;
 use crate::measure::margin::Margin;
 use crate::measure::pace::ticks;
 use crate::measure::rtt::{CLIENT_LATENCY, MOST_LATENESS, Replies};
+use crate::measure::train::PAUSE;
 use crate::repair::gaps::{self, MAX_WINDOW, Names};
 use crate::repair::plan::WINDOW_WIDTH;
 use crate::rules::Rule;
@@ -50,19 +50,24 @@ impl Flow {
         self.rtt.bound(ping, closely.then(|| self.pace.spacing()));
     }
 
-    /// A reply came so much sooner than that to the packet nearest to it was due. If that one ended
-    /// a pause, no packet before it has caused the reply: whether that tells of the round trip.
-    pub(super) fn heed_onset(&mut self, cx: &Context<'_>, nearest: Id, sooner: Nanos) -> bool {
-        let spacing = self.pace.spacing();
-        if sooner < spacing / 2 || !cx.config.has(Rule::Onset) || self.is_reported(cx) {
-            return false;
+    /// A packet follows after a pause: what the replies from then on are about can be counted.
+    pub(super) fn begin_train(&mut self, cx: &Context<'_>, pause: Option<Nanos>, id: Id) {
+        if pause.is_some_and(|pause| pause >= PAUSE) {
+            self.train.begin(cx.now, id);
         }
-        let at = |id| cx.cache.record(id).map(|record| record.at);
-        let times = at(nearest).zip(cx.cache.before(nearest).and_then(at));
-        let Some((at, _)) = times.filter(|(at, before)| at.since(*before) >= PAUSE) else {
-            return false;
-        };
-        self.rtt.sooner(cx.now.since(at), spacing)
+    }
+
+    /// A reply has come, so much longer than usual; of the round trip it may tell which estimate is
+    /// too long.
+    pub(super) fn heed_train(&mut self, cx: &Context<'_>, excess: i32) {
+        let unknown = self.rtt.replies().is_none() && self.may_name_windows(cx);
+        if !unknown || !cx.config.has(Rule::Train) || self.is_reported(cx) {
+            return;
+        }
+        let Some(ping) = cx.hop.ping(cx.now) else { return };
+        if let Some(longest) = self.train.replied(cx.now, excess, ping.smallest, cx.cache) {
+            self.rtt.at_most(longest, self.pace.spacing());
+        }
     }
 
     /// When packets are replied to, where they follow each other so closely that a reply names a window

@@ -7,6 +7,7 @@
 //! updates in the same or in a packet of their own, ranges that cross 64,
 //! acknowledged acknowledgements.
 
+use crate::infer::restless::Restless;
 use crate::infer::rhythm::Beat;
 use crate::infer::sign::{GapSign, SignKind};
 use crate::store::recent::Recent;
@@ -50,15 +51,6 @@ const FLOOR_OFF: Nanos = 300 * MS;
 /// first reply to one, in bytes (measured: msquic, 46 bytes and then mostly 35 to 37; by up to five
 /// bytes shorter are the small packets of others' own).
 const SHRINK: core::ops::RangeInclusive<i32> = -11..=-7;
-/// Bytes by which neither a gap nor a few make a reply longer: a size that varies for other reasons
-/// is odd as often as even.
-const NO_GAP: [i32; 2] = [3, 7];
-/// The share of such replies follows each by one part in this many (chosen: those of a second at
-/// 10 Mbit/s), and from this share on, in 1024ths, a size alone means nothing (chosen: a client that
-/// makes one reply in eight longer by one to six bytes has 43; in the packet logs less than one in
-/// a hundred is like that).
-const RESTLESS_PART: i32 = 128;
-const RESTLESS: i32 = 20;
 /// Acknowledgements of one size in a row that show that their size says nothing (chosen: with one
 /// of three bytes more for a gap, four in a row are of a client that fills all up to one size).
 const ALIKE: u32 = 3;
@@ -93,8 +85,7 @@ pub(crate) struct Sizes {
     expected_alike: bool,
     /// Size before a gap made replies shorter.
     full: Option<i32>,
-    /// Share of replies longer by what no gap is, in 1024ths.
-    restless: i32,
+    restless: Restless,
     /// A reply that may show a gap, if the next one is like it.
     awaited: Option<(i32, Time)>,
 }
@@ -166,7 +157,7 @@ impl Sizes {
             alike: 0,
             expected_alike: false,
             full: None,
-            restless: 0,
+            restless: Restless::default(),
             awaited: None,
         }
     }
@@ -207,7 +198,10 @@ impl Sizes {
         }
         let base = *self.base.get_or_insert(facts.size);
         let mut excess = facts.size - base;
-        self.note_restless(facts.open, base, excess);
+        // Unless the usual size is that of small packets of the client's own.
+        if (base - self.aside).abs() > 1 {
+            self.restless.note(facts.open, excess);
+        }
         let mut by_floor = false;
         if facts.open == 0
             && (1..*STEP.end()).contains(&excess)
@@ -288,19 +282,14 @@ impl Sizes {
         sign
     }
 
-    /// Takes note of how much longer a reply is, unless gaps are open or the usual size is that of
-    /// small packets of the client's own.
-    fn note_restless(&mut self, open: usize, base: i32, excess: i32) {
-        if open > 0 || (base - self.aside).abs() <= 1 {
-            return;
-        }
-        let sample = if NO_GAP.contains(&excess) { 1024 } else { 0 };
-        self.restless += (sample - self.restless) / RESTLESS_PART;
+    /// The gap that has closed now did so when the reply to a copy was due.
+    pub fn closed_by_copy(&mut self) {
+        self.restless.closed_by_copy();
     }
 
     /// Whether sizes vary for other reasons than gaps.
     pub fn restless(&self) -> bool {
-        self.restless >= RESTLESS
+        self.restless.is()
     }
 
     /// Where sizes vary for other reasons only one more range and nothing else is a sign, and only

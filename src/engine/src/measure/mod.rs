@@ -15,6 +15,7 @@ pub(crate) mod pace;
 pub(crate) mod reports;
 pub(crate) mod rtt;
 pub(crate) mod sender;
+pub(crate) mod train;
 pub(crate) mod transfer;
 pub(crate) mod uplink;
 pub(crate) mod worth;

@@ -7,7 +7,7 @@
 //! the router measures. For clients that reply to no probe there are the start
 //! of a burst, and the time from a copy to the reply that shows that it arrived.
 
-use crate::measure::bursts::{BURSTS, Onset, Sample, lowest_cluster, small};
+use crate::measure::bursts::{BURSTS, Sample, lowest_cluster, small};
 use crate::measure::hop::Ping;
 use crate::measure::margin::Margin;
 use crate::store::recent::Recent;
@@ -72,6 +72,8 @@ const FIRST_DEVIATION_PART: Nanos = 20;
 /// that keep within one part in this many of it do not come by chance (chosen: with a host that is half
 /// a millisecond late, and packets a millisecond apart, it is an eighth).
 const PUNCTUAL_PART: Nanos = 6;
+/// Hosts read packets together that are closer than this (chosen: what a prompt one takes until it runs).
+const READ_TOGETHER: Nanos = 150 * US;
 /// Times from copies to their replies that are remembered, and before they tell how late a host is
 /// (chosen: those of a second at 100 Mbit/s, and the fewest of which one may be wrong).
 const ANSWERS: usize = 16;
@@ -106,7 +108,6 @@ pub(crate) struct LocalRtt {
     awaiting_handshake: Option<Time>,
     burst_start: Option<Time>,
     bursts: Recent<Sample, BURSTS>,
-    onset: Onset,
     repairs: Recent<Nanos, 5>,
     last_repair: Time,
     probed: bool,
@@ -130,7 +131,6 @@ impl LocalRtt {
             awaiting_handshake: None,
             burst_start: None,
             bursts: Recent::new(),
-            onset: Onset::new(),
             repairs: Recent::new(),
             last_repair: Time::ZERO,
             probed: false,
@@ -317,17 +317,13 @@ impl LocalRtt {
         }
     }
 
-    /// A packet that ended a pause was replied to after this time, sooner than the estimate has it; whether
-    /// that tells anything. Copies tell more, and where replies or the hop keep no time it is chance.
-    pub fn sooner(&mut self, sample: Nanos, spacing: Nanos) -> bool {
-        let tells = self.probed
-            && self.quartiles.is_none()
-            && self.spread.max(self.deviation * PUNCTUAL_PART) < spacing
-            && sample >= self.smallest;
-        if let Some(earliest) = tells.then(|| self.onset.sooner(sample)).flatten() {
-            self.believe(earliest);
+    /// No round trip is longer than this. Copies tell more, and packets that are closer are read
+    /// together.
+    pub fn at_most(&mut self, longest: Nanos, spacing: Nanos) {
+        let tells = self.probed && self.quartiles.is_none() && spacing >= READ_TOGETHER;
+        if tells && self.rtt > longest + spacing / 2 {
+            self.believe(longest);
         }
-        tells
     }
 
     /// A reply came `error` later than the reply to the nearest packet was due.

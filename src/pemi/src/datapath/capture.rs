@@ -22,6 +22,7 @@ use crate::sys::poll::Interest;
 mod gathering;
 pub(crate) mod queue;
 pub(crate) mod ring;
+mod spare;
 
 /// What one wait is for: a worker's waker, its two sockets for echo replies and two for reports,
 /// the queue, and a ring for each device.

@@ -58,20 +58,18 @@ fn a_handshake_is_no_round_trip_where_packets_are_close() {
 }
 
 #[test]
-fn no_reply_comes_before_the_packet_that_ended_a_pause() {
-    let after = |samples: [Nanos; 2], copies| {
+fn no_round_trip_is_longer_than_a_train_has_shown() {
+    let after = |longest, spacing, copies| {
         let mut rtt = after_handshake(2_600);
         rtt.bound(Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 }, None);
         (0..copies).for_each(|n| rtt.repaired(at(n), 2_600 * US, true));
-        for sample in samples {
-            rtt.sooner(sample, MS);
-        }
+        rtt.at_most(longest, spacing);
         rtt.get()
     };
-    assert_eq!(after([2_130 * US, 2_120 * US], 0), 2_130 * US);
-    assert_eq!(after([2_130 * US, 2_350 * US], 0), 2_600 * US, "one may be a timer's");
-    assert_eq!(after([1_900 * US; 2], 0), 2_600 * US, "no reply is sooner than a probe's");
-    assert_eq!(after([2_130 * US; 2], 3), 2_600 * US, "copies tell more");
+    assert_eq!(after(2_130 * US, 240 * US, 0), 2_130 * US);
+    assert_eq!(after(2_500 * US, 240 * US, 0), 2_600 * US, "the same packet is meant");
+    assert_eq!(after(2_130 * US, 120 * US, 0), 2_600 * US, "several are read at a time");
+    assert_eq!(after(2_130 * US, 240 * US, 3), 2_600 * US, "copies tell more");
 }
 
 #[test]

@@ -5,6 +5,8 @@
 
 use pemi_engine::{MS, Nanos, Time};
 
+use super::spare::Spare;
+
 /// What a packet waits at most where the processor has time: little beside a hop's round trip.
 const SHORTEST: Nanos = MS / 5;
 /// How often in a row the next packet has to come at once: a few packets together, as an
@@ -26,6 +28,9 @@ pub(super) struct Manner {
 
 /// Packets wait on their way to clients and back.
 pub(super) const BOTH: Manner = Manner { turns: 4, longest: 8 * MS / 10 };
+/// The same where a wake-up takes time from nobody: packets that leave together blur what replies tell
+/// (measured in forty downloads at 50 and 100 Mbit/s: 31.4 Mbit/s in the mean, 27.8 with the former).
+const SPARING: Manner = Manner { turns: 1, longest: 4 * MS / 10 };
 /// Only what clients send waits: half as many packets or fewer, and as far apart as what others
 /// take for two or more.
 pub(super) const REPLIES: Manner = Manner { turns: 16, longest: 2 * MS };
@@ -34,6 +39,7 @@ pub(super) const REPLIES: Manner = Manner { turns: 16, longest: 2 * MS };
 #[derive(Debug)]
 pub(super) struct Gathering {
     manner: Manner,
+    spare: Spare,
     /// How often in a row a packet came as soon as in a pause.
     soon: u32,
     /// The last wait was a pause, and nothing cut it short.
@@ -46,8 +52,16 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    pub fn new() -> Gathering {
-        Gathering { manner: BOTH, soon: 0, paused: false, woken: None, pause: 0, begin: Time::ZERO }
+    pub fn new(spare: Spare) -> Gathering {
+        Gathering {
+            manner: BOTH,
+            spare,
+            soon: 0,
+            paused: false,
+            woken: None,
+            pause: 0,
+            begin: Time::ZERO,
+        }
     }
 
     /// From now on packets gather like this.
@@ -62,7 +76,8 @@ impl Gathering {
         }
         let turn = self.woken.map_or(0, |woken| now.since(woken));
         self.begin = now;
-        self.pause = (self.manner.turns * turn).clamp(SHORTEST, self.manner.longest);
+        let manner = if self.spare.look(now) { SPARING } else { self.manner };
+        self.pause = (manner.turns * turn).clamp(SHORTEST, manner.longest);
         self.paused = false;
         (self.soon >= DENSE).then_some(self.pause)
     }
@@ -94,7 +109,11 @@ mod tests {
 
     impl Played {
         fn new() -> Played {
-            Played { gathering: Gathering::new(), now: Time::ZERO, taken: 0 }
+            Played::with(Spare::always(false))
+        }
+
+        fn with(spare: Spare) -> Played {
+            Played { gathering: Gathering::new(spare), now: Time::ZERO, taken: 0 }
         }
 
         /// One wait and one turn; gives how long the pause was.
@@ -141,6 +160,20 @@ mod tests {
                 played.step(MS / 20, turn);
             }
             assert_eq!(played.step(MS / 20, turn), Some(pause), "{turn}");
+        }
+    }
+
+    #[test]
+    fn pauses_are_short_where_processors_have_time() {
+        for (turn, pause) in
+            [(MS / 8, SHORTEST), (3 * MS / 10, 3 * MS / 10), (50 * MS, SPARING.longest)]
+        {
+            for manner in [BOTH, REPLIES] {
+                let mut played = Played::with(Spare::always(true));
+                played.gathering.gather(manner);
+                let pauses = (0..100).filter_map(|_| played.step(MS / 20, turn));
+                assert_eq!(pauses.max(), Some(pause), "{turn}");
+            }
         }
     }
 

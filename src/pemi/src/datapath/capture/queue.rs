@@ -8,6 +8,7 @@ use std::ops::Range;
 use pemi_engine::{Handle, Nanos, Time};
 
 use super::gathering::{Gathering, Manner};
+use super::spare::Spare;
 use super::{Capture, Counters, Interests, Seen};
 use crate::config::Config;
 use crate::datapath::error::Error;
@@ -98,7 +99,7 @@ impl Nfqueue {
             datagram: 0,
             next: 0,
             packet: 0..0,
-            gathering: Gathering::new(),
+            gathering: Gathering::new(Spare::new()),
             verdicts: Verdicts::new(),
             taken: 0,
             before: 0,
