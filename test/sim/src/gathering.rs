@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! When the daemon reads packets: at once, or, where they come densely, after a pause in which they
-//! gather. As `src/pemi/src/datapath/capture/gathering.rs` has it.
+//! gather. As `src/pemi/src/datapath/capture/gathering.rs` has it where no processor has time to spare.
 
 use linkem::Nanos;
 
