@@ -10,8 +10,12 @@ const BYTES: u64 = 20_000_000;
 const CLIENTS: [(&str, ClientKind); 2] =
     [("quinn", ClientKind::Quinn), ("quic-go", ClientKind::QuicGo)];
 
-/// Both clients at 50 and 100 Mbit/s with hosts as they are and with prompt ones, prompt ones at 300,
-/// and links that are equally fast.
+/// What real handshakes take, from the server's first flight to the client's next: `QUINN_HOST` and `QUIC_GO_HOST`
+/// of `real`. It is longer than the hop takes, and all that tells of the round trip before probes do.
+const HANDSHAKES_MS: [f64; 2] = [0.5, 1.0];
+
+/// Both clients at 50 and 100 Mbit/s with hosts as they are, with prompt ones and with such whose handshakes take
+/// as long as real ones, prompt ones at 300, and links that are equally fast.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (rate, share) in [(50.0, 0.8), (100.0, 0.5)] {
@@ -36,6 +40,13 @@ pub fn cases() -> Vec<Case> {
         let title = format!("fast, prompt host, {rate} Mbit/s, {name} {loss} %");
         let bars = [Bar::OfLossless(share), Bar::Told(told)];
         cases.push(case(title, path(rate, 2.0, loss, flow), &bars));
+    }
+    for (rate, share) in [(50.0, 0.8), (100.0, 0.5)] {
+        for ((name, client), handshake_ms) in CLIENTS.into_iter().zip(HANDSHAKES_MS) {
+            let flow = Flow { client, wake_ms: 0.0, handshake_ms, ..Flow::default() };
+            let title = format!("long handshake, {rate} Mbit/s, {name} 1 %");
+            cases.push(case(title, path(rate, 2.0, 1.0, flow), &[Bar::OfLossless(share)]));
+        }
     }
     for rate in [10.0, 20.0, 50.0] {
         let title = format!("equal links, {rate} Mbit/s, quinn 1 %");
