@@ -244,12 +244,12 @@ impl Flow {
     pub(super) fn all_closed(&mut self, cx: &mut Context<'_>, beat: &Beat) {
         let now = cx.now;
         let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
-        // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
         let missed = self.missed.goes_on();
         let on_time = self.closed_by_copy(cx);
         if on_time {
             self.sizes.closed_by_copy();
         }
+        // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
         let varies = cx.config.has(Rule::Repeat) && self.sizes.restless();
         let believed = !varies || self.gaps.acknowledges_copy(now, &self.rtt, beat);
         let by_copy = missed || believed && on_time;

@@ -50,7 +50,8 @@ impl Spare {
         if self.looked.is_none_or(|(looked, _)| now.since(looked) >= EVERY) {
             match self.file.as_ref().and_then(sums) {
                 Some(sums) => self.judge(now, sums),
-                None => self.spare = false,
+                // Nor is it asked again.
+                None => (self.file, self.spare) = (None, false),
             }
         }
         self.spare
