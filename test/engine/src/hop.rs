@@ -41,6 +41,10 @@ pub struct Scene {
     pub delay: Nanos,
     /// From when on packets to the clients wait in a queue, and how long.
     pub queue: Option<(Time, Nanos)>,
+    /// Replies wait at the router, which reads them so often; 0: at once.
+    pub reads_every: Nanos,
+    /// The engine is told for how long.
+    pub tells_wait: bool,
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
     /// Of everything random.
@@ -60,6 +64,8 @@ impl Default for Scene {
             loss: 0.0,
             delay: MS,
             queue: None,
+            reads_every: 0,
+            tells_wait: true,
             ipv6: false,
             seed: 1,
             config: Config { events: true, ..Config::default() },
@@ -90,6 +96,8 @@ pub struct Outcome {
 
 enum Event {
     AtRouter(Direction, Vec<u8>),
+    /// One that has waited so long.
+    Read(Vec<u8>, Nanos),
     AtClient(u32, Vec<u8>, bool),
     Timer(u32, u64),
     ProbeReply(std::net::IpAddr, Nanos),
@@ -231,6 +239,12 @@ impl Simulation {
                 let reports = self.scene.config.reports;
                 assert!(direction == Direction::Up || verdict != Verdict::Hold || reports);
             }
+            Event::Read(packet, waited) => {
+                if self.scene.tells_wait {
+                    self.router.engine.waited(waited);
+                }
+                self.router.packet(now, Direction::Up, &packet, &mut self.done);
+            }
             Event::ProbeReply(client, rtt) => {
                 self.router.probe_reply(now, client, rtt, &mut self.done);
             }
@@ -328,6 +342,8 @@ impl Simulation {
         let payload = short(!u64::from(n), 100 + client.replies, size);
         let packet = self.flow(n).datagram(Direction::Up, &payload);
         let arrival = now + self.scene.delay + 100 * US + self.jitter();
-        self.at(arrival, Event::AtRouter(Direction::Up, packet));
+        let since_last = arrival.since(Time::ZERO).checked_rem(self.scene.reads_every);
+        let waited = since_last.map_or(0, |since| self.scene.reads_every - since);
+        self.at(arrival + waited, Event::Read(packet, waited));
     }
 }

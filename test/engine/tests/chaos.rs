@@ -43,6 +43,8 @@ enum Call {
         down: bool,
         bytes: Vec<u8>,
     },
+    /// The next packet has waited.
+    Waited(i64),
     Timeout,
     ProbeReply {
         flow: u32,
@@ -181,6 +183,7 @@ fn call() -> impl Strategy<Value = Call> {
         2 => (any::<bool>(), vec(any::<u8>(), 0..200)).prop_map(|(down, bytes)| {
             Call::Raw { down, bytes }
         }),
+        4 => prop_oneof![4 => 0i64..2_000_000, 1 => any::<i64>()].prop_map(Call::Waited),
         8 => Just(Call::Timeout),
         3 => (0u32..4, any::<bool>(), rtt).prop_map(|(flow, v6, rtt)| Call::ProbeReply {
             flow, v6, rtt
@@ -257,6 +260,7 @@ fn play(config: Config, calls: Vec<(Clock, Call)>) {
             Call::Raw { down, bytes } => {
                 router.packet(now, towards_client(down), &bytes, &mut done);
             }
+            Call::Waited(waited) => router.engine.waited(waited),
             Call::Timeout => router.timeout(now, &mut done),
             Call::ProbeReply { flow: n, v6, rtt } => {
                 router.probe_reply(now, flow(n, v6).client.ip(), rtt, &mut done);

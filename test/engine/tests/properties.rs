@@ -58,6 +58,8 @@ fn scene() -> impl Strategy<Value = Scene> {
             stagger: 3 * MS,
             loss: f64::from(loss) / 1000.0,
             delay: delay * US,
+            reads_every: 0,
+            tells_wait: true,
             queue: queue.map(|(at, span)| (Time::ZERO + SEC + at * MS, span * MS)),
             ipv6,
             seed,

@@ -2,7 +2,7 @@
 //! Downloads over a simulated hop: the states that matter are reached, and
 //! the promises hold in them (the router of the harness checks those).
 
-use pemi_engine::{Action, Config, Direction, Engine, Handle, MS};
+use pemi_engine::{Action, Config, Direction, Engine, Handle, MS, US};
 use pemi_engine_tests::hop::{Scene, run};
 use pemi_engine_tests::router::Input;
 
@@ -20,6 +20,23 @@ fn losses_are_inferred_resent_concealed_and_repaired() {
             assert!(recall >= 0.9, "{} of {} repaired", outcome.repaired, outcome.lost);
         }
     }
+}
+
+#[test]
+fn replies_that_were_read_late_are_judged_by_when_they_came() {
+    // Packets of 48 Mbit/s, and a caller that reads replies every 0.8 ms, when four of them have come.
+    let recall = |reads_every, tells_wait| {
+        let (lost, repaired) = (1..=8).fold((0, 0), |(lost, repaired), seed| {
+            let scene = Scene { loss: 0.01, gap: 150 * US, seed, ..Scene::default() };
+            let outcome = run(&Scene { reads_every, tells_wait, ..scene });
+            (lost + outcome.lost, repaired + outcome.repaired)
+        });
+        repaired as f64 / lost as f64
+    };
+    let (at_once, told, untold) =
+        (recall(0, true), recall(800 * US, true), recall(800 * US, false));
+    assert!(told > untold, "{told} of those that waited, and without being told {untold}");
+    assert!(told >= 0.9 * at_once, "{told} of those that waited, and of the others {at_once}");
 }
 
 #[test]

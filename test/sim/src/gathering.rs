@@ -20,7 +20,7 @@ const WORTH: usize = 2;
 /// Packets that have come to the router, and when its thread looks at them.
 #[derive(Debug)]
 pub struct Gathering<T> {
-    waiting: Vec<T>,
+    waiting: Vec<(Nanos, T)>,
     soon: u32,
     /// The pause that follows the last turn, if one does.
     pause: Nanos,
@@ -41,7 +41,7 @@ impl<T> Default for Gathering<T> {
 impl<T> Gathering<T> {
     /// A packet has come; it wakes a thread that does not sleep, so that [`Gathering::read`] is due.
     pub fn push(&mut self, now: Nanos, packet: T) {
-        self.waiting.push(packet);
+        self.waiting.push((now, packet));
         if self.until.is_none() {
             let soon = self.done.is_some_and(|done| now - done < self.pause);
             self.soon = if soon { self.soon + 1 } else { 0 };
@@ -60,7 +60,7 @@ impl<T> Gathering<T> {
 
     /// The packets that have come, if any: a timer may be due. A pause in which hardly any came is the
     /// last, unless a timer has cut it short.
-    pub fn read(&mut self, now: Nanos) -> Vec<T> {
+    pub fn read(&mut self, now: Nanos) -> Vec<(Nanos, T)> {
         let few = self.waiting.len() < WORTH;
         let over = self.until.take().map_or(self.waiting.is_empty(), |until| until <= now && few);
         if over {

@@ -90,7 +90,8 @@ impl Router {
     /// Reads what has gathered.
     fn read_gathered(&mut self, now: Nanos) {
         let parcels = self.gathering.as_mut().map(|gathering| gathering.read(now));
-        for (direction, parcel) in parcels.into_iter().flatten() {
+        for (came, (direction, parcel)) in parcels.into_iter().flatten() {
+            self.engine.waited((now - came) as i64);
             self.read(now, direction, parcel);
         }
         if let Some(gathering) = &mut self.gathering {

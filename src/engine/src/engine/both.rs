@@ -109,6 +109,14 @@ impl Engines {
         }
     }
 
+    /// See [`Engine::waited`].
+    pub fn waited(&mut self, waited: Nanos) {
+        self.down.waited(waited);
+        if let Some(up) = &mut self.up {
+            up.waited(waited);
+        }
+    }
+
     /// See [`Engine::on_gap`].
     pub fn on_gap(&mut self, now: Time) {
         self.down.on_gap(now);

@@ -23,7 +23,7 @@ use crate::store::cache::Cache;
 use crate::store::table::{Standing, Table};
 use crate::store::tickets::Tickets;
 use crate::store::timers::Timers;
-use crate::time::{Nanos, Time};
+use crate::time::{MS, Nanos, Time};
 use crate::wire::packet::{self, Parsed};
 use crate::wire::quic;
 
@@ -38,6 +38,9 @@ const NEW_FLOWS: core::ops::RangeInclusive<usize> = 16..=256;
 /// Rounds of [`Engine::on_timeout`] for each flow at most (chosen: a flow has four deadlines, each
 /// of which may move once).
 const ROUNDS: usize = 8;
+/// No packet is taken to have waited longer to be shown (chosen: ten times as long as callers let
+/// packets gather; what is longer has other causes, such as clocks that are set).
+const MOST_WAIT: Nanos = 8 * MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FlowKey {
@@ -90,6 +93,8 @@ pub struct Engine {
     network: u8,
     /// Flows that have begun.
     begun: u32,
+    /// For how long the packet in hand has waited.
+    waited: Nanos,
     /// When packets passed unseen last, as far as that was told.
     missed: Option<Time>,
     /// Networks of which no flow is helped, a bit for each.
@@ -117,6 +122,7 @@ impl Engine {
             upload: false,
             network: 0,
             begun: 0,
+            waited: 0,
             missed: None,
             standing_back: 0,
             expires: Time::ZERO,
@@ -145,6 +151,7 @@ impl Engine {
         handle: Handle,
     ) -> Verdict {
         let reply = (direction == Direction::Up) != self.mirrored;
+        let came = now - core::mem::take(&mut self.waited);
         self.count(direction, packet);
         self.upload = false;
         self.expire(now);
@@ -169,12 +176,19 @@ impl Engine {
         let seen = quic::inspect(payload);
         let shown = self.with_flow(now, slot, |flow, cx| {
             cx.passes(reply);
+            cx.came = came;
             let verdict = flow.on_packet(cx, reply, packet, payload, seen, handle);
             (verdict, flow.is_upload())
         });
         let (verdict, upload) = shown.unwrap_or((Verdict::Forward, false));
         self.upload = upload;
         verdict
+    }
+
+    /// The next packet that is shown has come so long ago, because the caller reads several at a
+    /// time. Replies are judged by when they came.
+    pub fn waited(&mut self, waited: Nanos) {
+        self.waited = waited.clamp(0, MOST_WAIT);
     }
 
     /// Packets have passed that were not shown, before the next one that is. Replies to them look
@@ -202,6 +216,7 @@ impl Engine {
         let flow = self.flows.get_mut(slot)?;
         let mut cx = Context {
             now,
+            came: now,
             config: &self.config,
             cache: &mut self.cache,
             ceiling: &mut self.ceiling,

@@ -13,6 +13,8 @@ use crate::time::Time;
 /// The parts of the engine that a rule may use; only the hop is another one for each client.
 pub(crate) struct Context<'a> {
     pub now: Time,
+    /// When the packet in hand came to the router, where it may have waited until now.
+    pub came: Time,
     pub config: &'a Config,
     pub cache: &'a mut Cache,
     pub ceiling: &'a mut Ceiling,
@@ -38,6 +40,7 @@ impl Context<'_> {
     pub fn at(&mut self, now: Time) -> Context<'_> {
         Context {
             now,
+            came: now,
             config: self.config,
             cache: self.cache,
             ceiling: self.ceiling,

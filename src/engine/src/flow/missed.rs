@@ -16,10 +16,10 @@ impl Flow {
     /// already. A hop that was away shows it at once: behind other replies, of which the last one
     /// came at `previous`, it is one that kept all back for a single packet.
     pub(super) fn begin_missed(&mut self, cx: &mut Context<'_>, front: Id, previous: Option<Time>) {
-        if previous.is_some_and(|previous| cx.now.since(previous) < RIGHT_AFTER) {
+        if previous.is_some_and(|previous| cx.came.since(previous) < RIGHT_AFTER) {
             return;
         }
-        let Some((trigger, _)) = self.trail.nearest(cx.cache, cx.now - self.rtt.get()) else {
+        let Some((trigger, _)) = self.trail.nearest(cx.cache, cx.came - self.rtt.get()) else {
             return;
         };
         for id in self.missed.begin(front, trigger, cx.cache) {
@@ -38,7 +38,7 @@ impl Flow {
     pub(super) fn send_missed(&mut self, cx: &mut Context<'_>, beat: &Beat) {
         self.tail.missed();
         let batch = self.missed.answered(self.rhythm.usual_count(), cx.cache);
-        if batch.is_empty() && !self.gaps.acknowledges_copy(cx.now, &self.rtt, beat) {
+        if batch.is_empty() && !self.gaps.acknowledges_copy(cx.came, &self.rtt, beat) {
             return;
         }
         let Some(until) = self.gaps.lengthened(cx.now) else { return };

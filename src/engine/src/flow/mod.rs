@@ -361,8 +361,8 @@ impl Flow {
         long: bool,
         handle: Handle,
     ) -> Verdict {
-        let now = cx.now;
-        let previous = self.last_heard.replace(now);
+        let came = cx.came;
+        let previous = self.last_heard.replace(came);
         if self.start.is_over() {
             self.look_for_stall(cx, previous);
             self.repair_move(cx);
@@ -370,10 +370,10 @@ impl Flow {
         if self.start.is_over() && is_own_data(size) && cx.config.has(Rule::OwnData) {
             return self.on_own_data(cx, handle);
         }
-        self.rtt.burst_reply(now, self.rhythm.decimating());
+        self.rtt.burst_reply(came, self.rhythm.decimating());
         if !self.start.is_over() {
-            self.rtt.handshake_reply(now);
-            self.start.on_reply(now, long, self.rtt.get());
+            self.rtt.handshake_reply(came);
+            self.start.on_reply(came, long, self.rtt.get());
             let concealed = !long && self.is_reported(cx);
             let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
             return match concealed {
@@ -386,7 +386,7 @@ impl Flow {
         }
         self.heed_probes(cx);
         if !self.rtt.known() {
-            self.rtt.handshake_reply(now);
+            self.rtt.handshake_reply(came);
             return Verdict::Forward;
         }
         if self.is_reported(cx) {

@@ -80,18 +80,18 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
-        let previous = self.last_reply.replace(cx.now);
-        self.look_for_clump(cx.now, previous);
+        let previous = self.last_reply.replace(cx.came);
+        self.look_for_clump(cx.came, previous);
         let (reading, beat) = self.read(cx, size, previous);
         let last = self.acknowledged;
         if reading != Reading::Noise {
-            self.acknowledged = Some(cx.now);
+            self.acknowledged = Some(cx.came);
             let (soonest, latest) = self.hears_of_copies(cx);
-            self.gaps.replied(cx.now, soonest, latest);
+            self.gaps.replied(cx.came, soonest, latest);
         }
         let ends = self.ends_episode(cx, reading, beat, previous, last);
         if beat.certain && reading != Reading::Noise {
-            self.certain = cx.now;
+            self.certain = cx.came;
         }
         if ends {
             self.release(cx, true);
@@ -139,7 +139,7 @@ impl Flow {
                     self.send_missed(cx, &beat);
                 } else if plain
                     && cx.config.has(Rule::Run)
-                    && self.gaps.acknowledges_copy(cx.now, &self.rtt, &beat)
+                    && self.gaps.acknowledges_copy(cx.came, &self.rtt, &beat)
                 {
                     self.longer_run(cx, &beat);
                 }
@@ -183,9 +183,9 @@ impl Flow {
         beat: &Beat,
         size: i32,
     ) -> Reading {
-        let silent = cx.config.has(Rule::Answer) && self.gaps.awaits_answer(cx.now, &self.rtt);
+        let silent = cx.config.has(Rule::Answer) && self.gaps.awaits_answer(cx.came, &self.rtt);
         let unread = matches!(reading, Reading::Plain | Reading::Noise);
-        if !silent || !unread || !self.answers_copy(cx.now, beat) {
+        if !silent || !unread || !self.answers_copy(cx.came, beat) {
             return reading;
         }
         if self.gaps.open().len() > 1 {
@@ -210,7 +210,7 @@ impl Flow {
         let Some(previous) = previous.filter(|_| wanted) else { return };
         let rtt = self.rtt.get();
         let moment = Moment {
-            now: cx.now,
+            now: cx.came,
             previous,
             rtt,
             usual: self.rhythm.usual_count(),
@@ -228,7 +228,7 @@ impl Flow {
         previous: Option<Time>,
         from_copy: Option<Nanos>,
     ) -> Beat {
-        let now = cx.now;
+        let now = cx.came;
         let reply = Reply {
             now,
             excess: self.sizes.excess(size),
@@ -255,7 +255,7 @@ impl Flow {
     /// Follows the local round trip; gives how much earlier the reply came than the reply to
     /// the nearest packet was due.
     pub(super) fn follow(&mut self, cx: &mut Context<'_>, beat: &Beat) -> Option<Nanos> {
-        let due = cx.now - self.rtt.get();
+        let due = cx.came - self.rtt.get();
         let (_, offset) = self.trail.nearest(cx.cache, due)?;
         let waited = self.rhythm.decimating() && (!beat.fast || beat.timer);
         if !waited {
@@ -277,7 +277,7 @@ impl Flow {
         offset: Option<Nanos>,
         beat: Beat,
     ) -> Facts {
-        let now = cx.now;
+        let now = cx.came;
         let tolerance = self.rtt.within(Margin::Expected);
         let (soonest, latest) = self.reply_times(cx);
         let possible = !cx.config.has(Rule::Soonest) || self.gaps.may_be_replied(now, soonest);
@@ -315,7 +315,7 @@ impl Flow {
         match veto {
             Veto::Indifferent => self.is_indifferent(cx),
             Veto::SwitchedOff => !on(sign.kind.rule()),
-            Veto::Missed => cx.missed.is_some_and(|at| cx.now.since(at) <= self.longest_reply()),
+            Veto::Missed => cx.missed.is_some_and(|at| cx.came.since(at) <= self.longest_reply()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
             Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),

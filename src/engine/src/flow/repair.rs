@@ -35,7 +35,7 @@ impl Flow {
     ) {
         let now = cx.now;
         let since_reply = previous.map_or(0, |previous| {
-            gaps::since_reply(previous, now, &self.rtt, &mut self.trail, cx.cache)
+            gaps::since_reply(previous, cx.came, &self.rtt, &mut self.trail, cx.cache)
         });
         let mut names =
             gaps::rank(sign.shown, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
@@ -43,7 +43,7 @@ impl Flow {
             self.name_by_chain(cx.cache, &beat, &mut names);
         }
         let mut window = self.name_window(cx, last, &mut names);
-        let front = self.stall.take_front(now);
+        let front = self.stall.take_front(cx.came);
         if let Some(front) = front {
             window = None;
             names = gaps::from(front, cx.cache);
@@ -65,6 +65,7 @@ impl Flow {
         }
         let gap = Gap {
             opened: now,
+            waited: u32::try_from(now.since(cx.came)).unwrap_or(0),
             missing,
             edge: names.first().copied(),
             extended: 0,
@@ -75,7 +76,7 @@ impl Flow {
             sign,
             attempts_allowed: u8::try_from(attempt.attempts).unwrap_or(u8::MAX),
             span: attempt.span,
-            silence: u32::try_from(now.since(self.certain)).unwrap_or(u32::MAX),
+            silence: u32::try_from(cx.came.since(self.certain)).unwrap_or(u32::MAX),
             heard: 0,
             told: 0,
         };
@@ -95,7 +96,7 @@ impl Flow {
             Width::Packets(packets) => packets,
             Width::Ambiguous => {
                 let most = cx.config.tunables().ambiguous_width();
-                gaps::ambiguity(cx.now, &self.rtt, &mut self.trail, cx.cache, most)
+                gaps::ambiguity(cx.came, &self.rtt, &mut self.trail, cx.cache, most)
             }
         }
     }
@@ -159,7 +160,7 @@ impl Flow {
         if !(lost && cx.config.has(Rule::Behind) && self.tells_each()) {
             return 0;
         }
-        let Some((trigger, _)) = self.trail.nearest(cx.cache, cx.now - self.rtt.get()) else {
+        let Some((trigger, _)) = self.trail.nearest(cx.cache, cx.came - self.rtt.get()) else {
             return 0;
         };
         let mut found = unheard::behind(trigger, beat.count, usual, cx.cache);
@@ -226,7 +227,7 @@ impl Flow {
     }
 
     pub(super) fn one_closed(&mut self, cx: &mut Context<'_>) {
-        if let Some(gap) = self.gaps.explained_by(cx.now, self.rtt.get()) {
+        if let Some(gap) = self.gaps.explained_by(cx.came, self.rtt.get()) {
             let gap = self.gaps.remove(gap);
             self.governor.closed(cx.now, gap.sign.kind);
             self.repaired(cx, &gap);
@@ -251,7 +252,7 @@ impl Flow {
         }
         // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
         let varies = cx.config.has(Rule::Repeat) && self.sizes.restless();
-        let believed = !varies || self.gaps.acknowledges_copy(now, &self.rtt, beat);
+        let believed = !varies || self.gaps.acknowledges_copy(cx.came, &self.rtt, beat);
         let by_copy = missed || believed && on_time;
         if by_copy && !by_floor {
             self.budget.earn();
@@ -272,7 +273,7 @@ impl Flow {
             && gap.attempts == 1
             && !missed
         {
-            self.rtt.repaired(now, now.since(gap.opened), gap.sign.excess >= 2);
+            self.rtt.repaired(now, cx.came.since(gap.opened), gap.sign.excess >= 2);
             if cx.config.has(Rule::Alias) && !self.is_late(cx) {
                 self.rtt.leave_alias(self.pace.spacing());
             }
@@ -297,10 +298,10 @@ impl Flow {
         let rtt = self.rtt.get();
         let on_time = self
             .gaps
-            .nearest_reply(cx.now, rtt, self.rhythm.batch_wait())
+            .nearest_reply(cx.came, rtt, self.rhythm.batch_wait())
             .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
-        let taken = self.gaps.open().first().map_or(0, |gap| cx.now.since(gap.opened));
-        let clump = self.stall.clump(cx.now) || self.rhythm.clumps();
+        let taken = self.gaps.open().first().map_or(0, |gap| cx.came.since(gap.opened));
+        let clump = self.stall.clump(cx.came) || self.rhythm.clumps();
         let facts = proof::Facts { on_time, taken, rtt, clump };
         if cx.config.has(Rule::Proof) { proof::proves(&facts) } else { on_time }
     }
@@ -429,7 +430,7 @@ impl Flow {
         if self.storm_begins(cx) || !gap.attempts_left() || !cx.config.has(Rule::Retry) {
             return ArrayVec::new();
         }
-        let times = (gap.opened, gap.heard, gap.told);
+        let times = (gap.shown(), gap.heard(), gap.told());
         if let Some(rest) = self.rest_of_window(cx, times, allowed) {
             return rest;
         }
@@ -442,7 +443,7 @@ impl Flow {
         if gap.goes_by_name(self.rtt.sharp()) {
             return gap.names.iter().take(allowed).copied().collect();
         }
-        gaps::window(gap.opened, cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
+        gaps::window(gap.shown(), cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
     }
 
     pub(super) fn abandon(&mut self, cx: &mut Context<'_>, gap: &Gap) {

@@ -211,7 +211,7 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
-        let previous = self.last_reply.replace(cx.now);
+        let previous = self.last_reply.replace(cx.came);
         if !self.gaps.open().is_empty() {
             // From before the first report.
             self.gaps.clear();

@@ -29,7 +29,7 @@ impl Flow {
     pub(super) fn repair_move(&mut self, cx: &mut Context<'_>) {
         let Some(from) = self.moved.take() else { return };
         // What was sent after that may still be on its way.
-        let to = cx.now - self.rtt.get();
+        let to = cx.came - self.rtt.get();
         let sent = self.trail.within(cx.cache, from, to).take(UNANSWERED).map(|(id, _)| id);
         let sent: ArrayVec<Id, UNANSWERED> = sent.collect();
         let exact = self.is_reported(cx);

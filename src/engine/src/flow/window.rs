@@ -65,7 +65,7 @@ impl Flow {
             return;
         }
         let Some(ping) = cx.hop.ping(cx.now) else { return };
-        if let Some(longest) = self.train.replied(cx.now, excess, ping.smallest, cx.cache) {
+        if let Some(longest) = self.train.replied(cx.came, excess, ping.smallest, cx.cache) {
             self.rtt.at_most(longest, self.pace.spacing());
         }
     }
@@ -119,11 +119,11 @@ impl Flow {
         names: &mut Names,
     ) -> Option<usize> {
         let Replies { soonest, usual, lateness } = self.replies(cx)?;
-        let from = cx.now - soonest - lateness;
+        let from = cx.came - soonest - lateness;
         // What came before the last one would have shown the gap to it.
         let from = last.map_or(from, |last| from.max(last - soonest)) - 2 * MARGIN;
-        let window = (from, cx.now - soonest + MARGIN);
-        let found = gaps::between(window, cx.now - usual, &mut self.trail, cx.cache);
+        let window = (from, cx.came - soonest + MARGIN);
+        let found = gaps::between(window, cx.came - usual, &mut self.trail, cx.cache);
         if found.is_empty() {
             return None;
         }
@@ -157,21 +157,21 @@ impl Flow {
     pub(super) fn rest_of_window(
         &mut self,
         cx: &Context<'_>,
-        (opened, heard, told): (Time, u32, u32),
+        (shown, heard, told): (Time, Time, Option<Time>),
         most: usize,
     ) -> Option<ArrayVec<Id, MAX_WINDOW>> {
         let Replies { soonest, usual, lateness } = self.replies(cx)?;
         let mut rest: ArrayVec<Id, MAX_WINDOW> = ArrayVec::new();
         if cx.config.has(Rule::Hidden) && self.is_late(cx) {
-            let told = if told > 0 { opened + Nanos::from(told) } else { cx.now };
-            let from = opened + Nanos::from(heard) - soonest - 2 * MARGIN;
+            let told = told.unwrap_or(cx.now);
+            let from = heard - soonest - 2 * MARGIN;
             let window = (from, told - soonest + MARGIN);
             let found = gaps::between(window, told - usual, &mut self.trail, cx.cache);
             rest.extend(found.iter().take(cx.config.tunables().hidden_width()).copied());
         }
-        let due = opened - soonest;
+        let due = shown - soonest;
         let window = (due - 2 * lateness - 3 * MARGIN, due + lateness + 3 * MARGIN);
-        let around = gaps::between(window, opened - usual, &mut self.trail, cx.cache);
+        let around = gaps::between(window, shown - usual, &mut self.trail, cx.cache);
         let hidden = rest.len();
         for id in around {
             if !rest[..hidden].contains(&id) {
@@ -186,9 +186,9 @@ impl Flow {
     pub(super) fn off_copy(&self, cx: &Context<'_>) -> Option<Nanos> {
         let wait = self.rhythm.batch_wait();
         if let Some(Replies { soonest, lateness, .. }) = self.replies(cx) {
-            return self.gaps.nearest_reply(cx.now, soonest, wait.max(lateness));
+            return self.gaps.nearest_reply(cx.came, soonest, wait.max(lateness));
         }
-        self.gaps.nearest_reply(cx.now, self.rtt.get(), wait)
+        self.gaps.nearest_reply(cx.came, self.rtt.get(), wait)
     }
 
     /// How soon a copy can be replied to, and after what time any reply tells of it: a host reads

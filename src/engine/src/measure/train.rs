@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! What the replies to a train of packets tell of the round trip.
 //!
-//! Clients reply to no fewer than two packets at a time (RFC 9000, section 13.2.2), so the second reply
-//! after a pause is to the fourth packet behind it or to a later one, whatever was lost on either way, and no
-//! round trip is longer than from that packet to that reply. Where packets are close a reply fits several
-//! estimates, which are as far apart as packets are; this tells which are too long.
+//! Clients reply to no fewer than two packets at a time (RFC 9000, section 13.2.2). One may be left over from
+//! before a pause, so the second reply after it is to the third packet behind it or to a later one, whatever was
+//! lost on either way, and no round trip is longer than from that packet to that reply. Where packets are close a
+//! reply fits several estimates, which are as far apart as packets are; this tells which are too long.
 
 use crate::store::cache::{Cache, Id};
 use crate::time::{MS, Nanos, Time};
@@ -22,12 +22,14 @@ const SOMETHING_ELSE: i32 = 5;
 /// The packets since the last pause, and the replies to them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Train {
-    /// The packet that the last reply was about, if it was not about a later one: at first the one
-    /// before those that it can be about.
+    /// The packet that the last reply was about, if none was left over and it was not about a later one: at
+    /// first the one before those that it can be about.
     about: Option<Id>,
     begun: Time,
     replied: bool,
     in_time: u8,
+    /// A reply came too early for that packet, so one was left over, and `about` is right as it is now.
+    left_over: bool,
     /// A reply came before its time, so this client does not count to two.
     refuted: bool,
 }
@@ -36,7 +38,8 @@ impl Train {
     /// A packet ends a pause.
     pub fn begin(&mut self, now: Time, id: Id) {
         if !self.refuted {
-            (self.about, self.begun, self.replied) = (Some(id), now, false);
+            (self.about, self.begun) = (Some(id), now);
+            (self.replied, self.left_over) = (false, false);
         }
     }
 
@@ -57,13 +60,22 @@ impl Train {
         // After a gap packets are replied to one by one.
         let before = before.filter(|_| excess == 0)?;
         let second = |id| if self.replied { cache.after(id) } else { Some(id) };
-        let about = cache.after(before).and_then(second);
-        let at_most = about.and_then(|id| cache.record(id)).map(|record| now.since(record.at));
-        let Some(at_most) = at_most.filter(|it| *it >= soonest) else {
+        let about = cache.after(before).and_then(second)?;
+        let took = |id| cache.record(id).map(|it| now.since(it.at)).filter(|it| *it >= soonest);
+        let sooner = cache.before(about).and_then(|id| Some((id, took(id)?)));
+        let found = match took(about) {
+            // One may have been left over for all that is known.
+            Some(_) if !self.left_over => sooner.map(|(_, took)| (about, took)),
+            Some(took) => Some((about, took)),
+            None if !self.left_over => sooner,
+            None => None,
+        };
+        let Some((about, at_most)) = found else {
             self.refuted = true;
             return None;
         };
-        (self.about, self.replied) = (about, true);
+        self.left_over |= took(about) == Some(at_most);
+        (self.about, self.replied) = (Some(about), true);
         self.in_time = self.in_time.saturating_add(1);
         (self.in_time >= ENOUGH).then_some(at_most)
     }
@@ -105,8 +117,16 @@ mod tests {
     #[test]
     fn each_reply_is_about_two_packets_more_at_least() {
         let (told, _) = told(&[(1, 0), (3, 0), (5, 0), (8, 0), (10, 0)]);
-        assert_eq!(told[..3], [None, None, Some(TAKES)], "a few have to agree");
-        assert_eq!(told[3..5], [Some(TAKES + APART); 2], "one was about three");
+        assert_eq!(told[..3], [None, None, Some(TAKES + APART)], "a few have to agree");
+        assert_eq!(told[3..5], [Some(TAKES + 2 * APART); 2], "one was about three");
+    }
+
+    #[test]
+    fn one_packet_may_be_left_over_from_before_the_pause() {
+        let (told, train) = told(&[(0, 0), (2, 0), (4, 0), (6, 0), (9, 0)]);
+        assert_eq!(told[..4], [None, None, Some(TAKES), Some(TAKES)], "it shows, and is counted");
+        assert_eq!(told[4], Some(TAKES + APART), "one was about three");
+        assert!(!train.refuted);
     }
 
     #[test]
@@ -125,6 +145,6 @@ mod tests {
         let (after_gap, _) = told(&[(1, 0), (3, 0), (5, 2), (6, 0), (7, 0)]);
         assert_eq!(after_gap, [None; 8]);
         let (with_own, _) = told(&[(1, 0), (2, 9), (4, 0), (6, 0)]);
-        assert_eq!(with_own[3], Some(TAKES + APART));
+        assert_eq!(with_own[3], Some(TAKES + 2 * APART));
     }
 }

@@ -25,6 +25,8 @@ pub(crate) type Run = ArrayVec<Id, RUN_STEP>;
 #[derive(Clone, Debug)]
 pub(crate) struct Gap {
     pub opened: Time,
+    /// So long before that the reply came that showed it.
+    pub waited: u32,
     /// Number of the packet most likely lost; 0 if none is likely.
     pub missing: u64,
     /// The earliest packet sent again as part of one run of losses.
@@ -99,13 +101,28 @@ impl Gap {
     /// An acknowledgement has come at `now`: none tells of copies sooner than `soonest`, and each does
     /// after `latest`.
     pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos) {
-        let after = u32::try_from(now.since(self.opened)).unwrap_or(u32::MAX);
+        let after = u32::try_from(now.since(self.opened).max(0)).unwrap_or(u32::MAX);
         if now.since(self.opened) < soonest {
             self.heard = after;
         }
         if self.told == 0 && now.since(self.last_attempt) >= latest {
             self.told = after;
         }
+    }
+
+    /// When the reply came that showed it.
+    pub fn shown(&self) -> Time {
+        self.opened - Nanos::from(self.waited)
+    }
+
+    /// When the last acknowledgement came that can tell of no copy.
+    pub fn heard(&self) -> Time {
+        if self.heard > 0 { self.opened + Nanos::from(self.heard) } else { self.shown() }
+    }
+
+    /// When the first one came that tells of the last attempt, if one has.
+    pub fn told(&self) -> Option<Time> {
+        (self.told > 0).then(|| self.opened + Nanos::from(self.told))
     }
 
     /// Whether another attempt is left.
@@ -136,6 +153,7 @@ pub(crate) mod tests {
         let kind = SignKind::Step;
         Gap {
             opened: Time::ZERO,
+            waited: 0,
             missing,
             edge: None,
             extended: 0,

@@ -38,18 +38,18 @@ pub(crate) fn again(
     cache: &Cache,
 ) -> Names {
     let shift = TRIGGER_SHIFT - rtt.get();
-    let at = |after| gap.opened + Nanos::from(after) + shift;
-    let mut from = gap.opened - Nanos::from(gap.silence) + shift;
-    let mut to = at(0) - 2 * TRIGGER_SHIFT;
+    let shown = gap.shown() + shift;
+    let mut from = shown - Nanos::from(gap.silence);
+    let mut to = shown - 2 * TRIGGER_SHIFT;
     if gap.attempts > 1 {
         let floor = trail.around(cache, from).floor.and_then(|id| cache.record(id));
-        (from, to) = (floor.map_or(from, |record| record.at), at(0));
+        (from, to) = (floor.map_or(from, |record| record.at), shown);
     }
-    let shown = trail.within(cache, from, to);
-    let shown = shown.filter(|(_, r)| r.copies == 0 || r.resent_at >= gap.opened);
-    let mut names: Names = shown.map(|(id, _)| id).take(NAMES_AGAIN).collect();
-    let told = if gap.told > 0 { at(gap.told) } else { last.map_or(at(0), |last| last + shift) };
-    let hidden = trail.within(cache, at(gap.heard), told - 2 * TRIGGER_SHIFT);
+    let open = trail.within(cache, from, to);
+    let open = open.filter(|(_, r)| r.copies == 0 || r.resent_at >= gap.opened);
+    let mut names: Names = open.map(|(id, _)| id).take(NAMES_AGAIN).collect();
+    let told = gap.told().or(last).map_or(shown, |told| told + shift);
+    let hidden = trail.within(cache, gap.heard() + shift, told - 2 * TRIGGER_SHIFT);
     names.extend(
         hidden.filter(|(_, r)| r.copies == 0).map(|(id, _)| id).take(MAX_NAMES - NAMES_AGAIN),
     );

@@ -35,8 +35,10 @@ pub(crate) struct Seen {
     /// packets that the engine never holds may come without: those on their way down,
     /// while losses are repaired on the way down only.
     pub handle: Option<Handle>,
-    /// When it came.
+    /// When it was taken in, and so has an effect.
     pub at: Time,
+    /// For how long it had waited for that, if that is known; clocks may be set.
+    pub waited: Nanos,
     /// Indexes of the interfaces by which it came in and is to leave; 0: unknown.
     pub devices: (u32, u32),
     /// Where these are bridges, the indexes of their ports; 0: unknown.

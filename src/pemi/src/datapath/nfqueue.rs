@@ -60,6 +60,12 @@ impl Queue {
         Ok(queue)
     }
 
+    /// From now on the kernel says of packets when they came, as for any socket that asks for that. Where it
+    /// does not, none is taken to have waited.
+    pub fn stamp(&self) {
+        let _ = socket::set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMP, &[1]);
+    }
+
     /// Waits for the answer to the bind request. Packets may come before it;
     /// they are let go.
     fn await_answer(&self) -> io::Result<()> {

@@ -334,6 +334,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
         }
         let client = if direction == Direction::Down { to } else { from };
         self.engine.from_network(self.classifier.network(client).unwrap_or(0));
+        self.engine.waited(seen.waited);
         self.leaves_by = to;
         // Without a handle it is of a kind that the engine does not hold.
         let handle = seen.handle.unwrap_or(Handle(0));

@@ -10,7 +10,7 @@ use pemi_engine::{Handle, Nanos, Time};
 use super::gathering::{Gathering, Manner};
 use super::spare::Spare;
 use super::{Capture, Counters, Interests, Seen};
-use crate::config::Config;
+use crate::config::{Capture as Way, Config};
 use crate::datapath::error::Error;
 use crate::datapath::guard::{self, Beat};
 use crate::datapath::nfqueue::message::{self, CHECKSUM_NOT_READY, GSO, Message, Packet};
@@ -24,7 +24,12 @@ use crate::sys::{clock, privileges};
 pub(crate) fn bind(config: &Config) -> Result<Vec<Queue>, Error> {
     (config.queue..=config.queue + (config.queues - 1))
         .map(|queue| {
-            Queue::bind(queue).map_err(|error| {
+            let bound = Queue::bind(queue).inspect(|queue| {
+                if config.capture != Way::Ring {
+                    queue.stamp();
+                }
+            });
+            bound.map_err(|error| {
                 let table = fs::read_to_string(KERNEL_TABLE).unwrap_or_default();
                 let taken = kernel_counters(&table, queue);
                 Error::Refused { queue, error, taken, entitled: privileges::are_kept() }
@@ -44,6 +49,8 @@ pub(crate) struct Nfqueue {
     /// When they were taken. All of them were waiting by then, and none had left, so none can be
     /// the cause of another; asking for each takes a small router some hundred instructions.
     filled_at: Time,
+    /// The wall clock then, once somebody has asked: packets are stamped by it.
+    wall: Option<u64>,
     /// Which of them is being read, and where its next message begins.
     datagram: usize,
     next: usize,
@@ -96,6 +103,7 @@ impl Nfqueue {
             inbox: Inbox::new(),
             filled: 0,
             filled_at: clock::now(),
+            wall: None,
             datagram: 0,
             next: 0,
             packet: 0..0,
@@ -122,9 +130,14 @@ impl Nfqueue {
         self.taken = self.taken.wrapping_add(1);
         self.numbering.seen(packet.id);
         self.packet = packet.payload;
+        let waited = match packet.stamp {
+            0 => 0,
+            stamp => self.wall.get_or_insert_with(clock::wall).wrapping_sub(stamp).cast_signed(),
+        };
         Seen {
             handle: Some(Handle(packet.id)),
             at: self.filled_at,
+            waited,
             devices: (packet.indev, packet.outdev),
             ports: packet.ports,
             mark: packet.mark,
@@ -179,7 +192,7 @@ impl Capture for Nfqueue {
 
     fn fill(&mut self) -> io::Result<bool> {
         self.filled = self.inbox.fill(&self.queue)?;
-        self.filled_at = self.now();
+        (self.filled_at, self.wall) = (self.now(), None);
         (self.datagram, self.next) = (0, 0);
         Ok(self.filled == BATCH)
     }

@@ -210,6 +210,7 @@ impl Rings {
         Some(Seen {
             handle: None,
             at: time,
+            waited: 0,
             devices: (0, tap.device),
             ports: (0, 0),
             mark: 0,

@@ -45,6 +45,8 @@ pub struct Packet {
     pub header: Option<Header>,
     /// [`CHECKSUM_NOT_READY`], [`GSO`].
     pub info: u32,
+    /// When it came by the wall clock, in nanoseconds since 1970; 0: nobody looked.
+    pub stamp: u64,
     /// Not the whole packet was copied.
     pub truncated: bool,
     /// Where the IP packet is in the buffer.
@@ -100,6 +102,7 @@ fn packet(buffer: &[u8], at: usize) -> Option<Packet> {
             libc::NFQA_IFINDEX_OUTDEV => packet.outdev = be32(value)?,
             libc::NFQA_IFINDEX_PHYSINDEV => packet.ports.0 = be32(value)?,
             libc::NFQA_IFINDEX_PHYSOUTDEV => packet.ports.1 = be32(value)?,
+            libc::NFQA_TIMESTAMP => packet.stamp = stamp(value)?,
             libc::NFQA_SKB_INFO => packet.info = be32(value)?,
             libc::NFQA_CAP_LEN => packet.truncated = true,
             libc::NFQA_PAYLOAD => packet.payload = data,
@@ -112,6 +115,14 @@ fn packet(buffer: &[u8], at: usize) -> Option<Packet> {
         packet.header = packet.header.and_then(|header| header.tagged(protocol, control));
     }
     named.then_some(packet)
+}
+
+/// Seconds and microseconds, of 64 bits each.
+fn stamp(value: &[u8]) -> Option<u64> {
+    let (seconds, rest) = value.split_first_chunk()?;
+    let micros = u64::from_be_bytes(*rest.first_chunk()?);
+    let seconds = u64::from_be_bytes(*seconds).wrapping_mul(1_000_000_000);
+    Some(seconds.wrapping_add(micros.wrapping_mul(1000)))
 }
 
 /// The tag that the kernel keeps beside the packet: protocol and control bits.
@@ -182,6 +193,7 @@ mod tests {
         let mut body = vec![2, 0, 0x15, 0x43];
         attribute(&mut body, 1, &[0, 0, 1, 2, 8, 0, 2]);
         attribute(&mut body, 3, &[0x10, 0, 0, 1]);
+        attribute(&mut body, 4, &[0, 0, 0, 0, 0x6a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7]);
         attribute(&mut body, 5, &[0, 0, 0, 7]);
         attribute(&mut body, 6, &[0, 0, 0, 9]);
         attribute(&mut body, 14, &[0, 0, 0, 1]);
@@ -209,6 +221,7 @@ mod tests {
         assert_eq!(end, buffer.len());
         assert_eq!((packet.id, packet.mark), (0x102, 0x1000_0001));
         assert_eq!((packet.indev, packet.outdev, packet.info), (7, 9, CHECKSUM_NOT_READY));
+        assert_eq!(packet.stamp, 0x6a00_0000 * 1_000_000_000 + 7000);
         assert!(!packet.truncated);
         assert_eq!(&buffer[packet.payload], b"packet");
     }

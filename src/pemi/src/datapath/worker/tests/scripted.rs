@@ -85,6 +85,7 @@ pub fn cue(at: Time, handle: Option<u32>, bytes: Vec<u8>) -> Cue {
     let seen = Seen {
         handle: handle.map(Handle),
         at,
+        waited: 0,
         devices: (0, 0),
         ports: (0, 0),
         mark: 0,
