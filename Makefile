@@ -278,7 +278,7 @@ tarball: ## the sources of the last commit as a release, in out
 release: ## sources, signed feed, sums and the tag's message in out/release (VERSION=1.2.3, ARCHES=, KEYS=)
 	@FEED_KEYS="$(FEED_KEYS)" package/release.py "$(VERSION)" $(ARCHES)
 
-upstream: ## put both packages into checkouts of openwrt's feeds (TARBALL=, PACKAGES=, LUCI=, DRAFT=1)
+upstream: ## put the packages into checkouts of openwrt's feeds (TARBALL=, PACKAGES=, LUCI=, DRAFT=1)
 	@package/upstream.py $(if $(DRAFT),--draft) "$(TARBALL)" "$(PACKAGES)" "$(LUCI)"
 
 sdk: ## packages with OpenWrt's own SDK (SDK=its folder, archive or URL)

@@ -28,10 +28,18 @@ HERE = re.compile(r"^# here\b.*?^# end\n", re.MULTILINE | re.DOTALL)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--draft", action="store_true")
-    parser.add_argument("tarball", type=Path)
-    parser.add_argument("packages", type=Path)
-    parser.add_argument("luci", type=Path)
+    parser.add_argument("tarball")
+    parser.add_argument("packages")
+    parser.add_argument("luci")
     options = parser.parse_args()
+    names = ("tarball", "packages", "luci")
+    missing = [name.upper() for name in names if not getattr(options, name)]
+    if missing:
+        # What make hands over where nobody has said it.
+        usage = "make upstream TARBALL= PACKAGES= LUCI="
+        sys.exit(f"upstream: {' and '.join(missing)} missing: {usage}")
+    for name in names:
+        setattr(options, name, Path(getattr(options, name)))
     about = Makefile(DAEMON / "Makefile")
     complaint = wrong(options, about)
     if complaint:
@@ -80,7 +88,8 @@ def wrong(options: argparse.Namespace, about: Makefile) -> str | None:
         if re.search(r"\.example\b", about[name])
     ]
     if placeholders and not options.draft:
-        return f"package/about.mk: {', '.join(placeholders)} is a placeholder; or use --draft"
+        found = ", ".join(placeholders)
+        return f"package/about.mk: {found} is a placeholder; `make upstream DRAFT=1` goes on"
     return None
 
 

@@ -9,8 +9,16 @@ folder=${1:?FOLDER}
 test/install.sh signify-openbsd openssl
 
 # Routers that trust a key would refuse what another has signed.
+complete=1
+for part in pemi.{sec,pub,key,pem}; do
+  [ -s "$folder/$part" ] || complete=
+done
+if [ "$complete" ]; then
+  printf 'feed-key: %s has the keys already; they are kept\n' "$folder"
+  exit 0
+fi
 if [ -e "$folder" ]; then
-  printf 'feed-key: %s is there already; a new key has to reach every router, so move the old one away yourself\n' \
+  printf 'feed-key: %s is there already, and has not all keys; new ones have to reach every router, so move it away yourself\n' \
     "$folder" >&2
   exit 1
 fi

@@ -68,8 +68,19 @@ def test_keys_are_their_owners_alone(keys):
     for name in ("pemi.sec", "pemi.key"):
         assert stat.S_IMODE((keys / "ours" / name).stat().st_mode) == 0o600
     assert stat.S_IMODE((keys / "ours").stat().st_mode) == 0o700
-    again = feeds.make_keys(keys / "ours")
-    assert again.returncode != 0 and "there already" in again.stderr
+
+
+def test_keys_are_kept(keys, tmp_path):
+    ours = keys / "ours"
+    before = {path.name: path.read_bytes() for path in ours.iterdir()}
+    again = feeds.make_keys(ours)
+    assert again.returncode == 0 and "kept" in again.stdout, again
+    assert {path.name: path.read_bytes() for path in ours.iterdir()} == before
+    # A part of them is somebody's mistake, and nothing is written over it.
+    (tmp_path / "pemi.sec").write_text("secret")
+    incomplete = feeds.make_keys(tmp_path)
+    assert incomplete.returncode != 0 and "not all keys" in incomplete.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["pemi.sec"]
 
 
 def test_keys_are_not_added_to_the_repository_by_accident():

@@ -179,7 +179,7 @@ class _Experiment:
             # Shares are of the time in which nobody is done.
             if rivals.check():
                 return {}
-            if ran_s > app.timeout_s:
+            if ran_s - self._stood_still_s > app.timeout_s:
                 raise client.failure(f"was not done after {app.timeout_s:.0f} s", GaveUp)
             while interventions and ran_s >= interventions[0][0]:
                 interventions.pop(0)[1]()

@@ -12,7 +12,7 @@ use crate::config::flags::RunOptions;
 use crate::config::options::{CONTROL, Entry, Kind, TABLE, UBUS};
 
 /// What `pemi help` prints: before the flags of options, and after them.
-const HELP: [&str; 2] = [
+const HELP: [&str; 3] = [
     "\
 pemi repairs losses on the last hop of QUIC flows.
 
@@ -45,17 +45,23 @@ Options of run; they win over the file:
                        CAP_NET_RAW and CAP_SYS_NICE
   --seccomp FILE       make no other system calls than this filter lets pass
 
-status, flows, clients, benefit and history ask through the control socket or, where that cannot
-be connected, through ubus; --control PATH or --ubus PATH: through that one. On a router options,
-replay and bench are in the package pemi-tools.
+",
+    "\
+On a router options, replay and bench are in the package pemi-tools.
 ",
 ];
+
+/// The flags of the commands that ask a daemon. Each of them prints this as well.
+const ASKING: &str = "\
+status, flows, clients, benefit and history ask through the control socket or, where that cannot
+be connected, through ubus; --control PATH or --ubus PATH: through that one.
+";
 
 /// The commands of `pemi-tools`.
 pub(crate) const TOOLS: [&str; 3] = ["options", "replay", "bench"];
 
 fn help() -> String {
-    [HELP[0], &options::flags(), HELP[1]].concat()
+    [HELP[0], &options::flags(), HELP[1], ASKING, HELP[2]].concat()
 }
 
 /// What it says of one command: its lines, and of `run` all flags as well; everything where there
@@ -68,7 +74,9 @@ pub(crate) fn help_of(command: &str) -> String {
         return whole;
     };
     let more = lines.take_while(|line| !line.is_empty() && begins(line).is_none());
-    [first].into_iter().chain(more).flat_map(|line| [line, "\n"]).collect()
+    let asks = ASKING.split([' ', ',']).any(|word| word == command);
+    let flags = if asks { ASKING } else { "" };
+    [first].into_iter().chain(more).chain(flags.lines()).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// A question to the running daemon.
@@ -306,7 +314,8 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let status = said(&["help", "status"]);
-        assert_eq!(status, "  pemi status [--json]                   what it does\n");
+        let line = "  pemi status [--json]                   what it does\n";
+        assert_eq!(status, [line, ASKING].concat());
         assert_eq!(said(&["status", "--help"]), status);
         let check = said(&["check", "-h"]);
         assert!(check.lines().count() == 3 && check.contains("--repaired"), "{check}");

@@ -165,7 +165,7 @@ pub struct Config {
     pub cache_kib: u32,
     /// Flows known at a time.
     pub max_flows: u32,
-    /// Largest share of a flow's packets sent again.
+    /// Largest share of a flow sent again beside 48 and repairs.
     pub resend_percent: u32,
     /// Largest share of copies of all flows together in the traffic of a second.
     pub resend_total_percent: u32,
@@ -322,7 +322,7 @@ pub static TABLE: &[Entry] = &[
     main(
         "resend_percent",
         Number(0..=100, |c| U32(&mut c.resend_percent)),
-        "largest share of a flow's packets sent again",
+        "largest share of a flow sent again beside 48 and repairs",
     )
     .unit("%")
     .flag(),

@@ -21,7 +21,7 @@ function compared(network) {
 }
 
 function sentence(network) {
-	switch (network.interval ? network.verdict : 'unknown') {
+	switch (network.interval || network.verdict == 'not compared' ? network.verdict : 'unknown') {
 	case 'helps':
 	case 'harms':
 		return _('With help, downloads were %s.').format(compared(network));
@@ -30,6 +30,8 @@ function sentence(network) {
 	case 'stands back':
 		return _('Help is off: with it, downloads were %s. It is tried again in %d hours.')
 			.format(compared(network), Math.ceil((network.back_s || 0) / 3600));
+	case 'not compared':
+		return _('There is nothing to compare with: no connection is left alone for comparison.');
 	default:
 		return _('Too few large downloads to tell what help is worth (%s).').format(counts(network));
 	}

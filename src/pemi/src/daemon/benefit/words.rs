@@ -26,6 +26,7 @@ pub fn verdict(known: &Known) -> &'static str {
         Some((low, _)) if low > ONE => "helps",
         Some((_, high)) if high < ONE => "harms",
         Some(_) => "no difference",
+        None if !known.compares => "not compared",
         None => "unknown",
     }
 }
@@ -102,6 +103,7 @@ mod tests {
         assert!(sentence(&few).ends_with("to tell yet (3 helped, 0 left alone)."));
         assert_eq!(verdict(&known(2000, None)), "unknown");
         let off = Known { compares: false, ..few };
+        assert_eq!((verdict(&few), verdict(&off)), ("unknown", "not compared"));
         assert!(sentence(&off).contains("control_percent"));
     }
 

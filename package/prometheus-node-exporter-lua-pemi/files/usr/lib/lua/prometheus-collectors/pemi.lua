@@ -97,7 +97,7 @@ local function of_status(status)
   list(GAUGES, "gauge", status, 1)
   list(MICROSECONDS, "gauge", status, 1e-6)
   local dropped = family("pemi_queue_dropped_packets_total", "counter",
-    "Packets that passed unhelped because a queue was full, or were not taken from it.")
+    "Packets that a queue did not hand over: those missed passed unhelped, the others were lost.")
   for _, queue in ipairs(status.queues or {}) do
     for _, why in ipairs { "kernel_dropped", "user_dropped", "missed" } do
       dropped({ queue = string.format("%.0f", queue.id), why = why }, queue[why])
