@@ -72,15 +72,7 @@ const QUINN_HOST: [f64; 2] = [0.15, 0.5];
 const QUIC_GO_HOST: [f64; 2] = [0.3, 1.0];
 
 /// Beginnings of the names of rows with help that are further apart, and why; those without have to hold.
-const REASONS: [(&str, &str); 3] = [
-    ("50 Mbit/s, Wi-Fi 150, quicgo, pemi", LATEST),
-    ("50 Mbit/s, Wi-Fi 1", NEWER),
-    ("100 Mbit/s, Wi-Fi", LATEST),
-];
-
-const NEWER: &str = "measured before the engine counted what replies are about and took a gap that comes with a longer \
-    field for one; since then fourteen downloads on a machine that others disturbed had 21 to 36 Mbit/s with quinn \
-    (once 14) and 12 to 26 with quic-go, so hosts or links are late in ways that are not simulated";
+const REASONS: [(&str, &str); 2] = [("50 Mbit/s, Wi-Fi 1", LATEST), ("100 Mbit/s, Wi-Fi", LATEST)];
 
 const LATEST: &str = "in real time one reply of a hundred comes one or two milliseconds later than the others do, \
     which is not simulated, and one loss that is told in slow start decides a run; whether that is all is not known";
