@@ -3,6 +3,8 @@
 //! actions are done at once) every promise holds, whatever the traffic. The
 //! checks are in the harness: `router.rs`.
 
+use std::hint::black_box;
+
 use pemi_engine::{Config, Direction, MS, Nanos, SEC, Time, US};
 use pemi_engine_tests::hop::{Scene, run};
 use pemi_engine_tests::packets::{Flow, Long, V1, long, short};
@@ -168,4 +170,18 @@ proptest! {
     ) {
         wander(config, seed, 3000, flows);
     }
+}
+
+/// The part of a span that is above zero, as the rules use it.
+#[inline(never)]
+fn ahead(later: Time, earlier: Time) -> Nanos {
+    later.since(earlier).max(0)
+}
+
+/// This test is compiled with optimisation, and so is the engine for it.
+#[test]
+fn optimised_spans_are_right() {
+    let [sooner, later] = [5, 9].map(|ns| Time::from_nanos(black_box(ns)));
+    assert_eq!((ahead(sooner, later), ahead(later, sooner)), (0, 4));
+    assert_eq!((sooner.since(later), later.since(sooner)), (-4, 4));
 }

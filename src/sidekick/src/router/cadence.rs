@@ -341,8 +341,12 @@ impl Beat {
 /// From `earlier` to `later`, as far as it matters here.
 fn distance(later: Micros, earlier: Micros) -> i32 {
     let far = 10_000 * MS;
-    let span = later.abs_diff(earlier).min(far) as i32;
-    if later >= earlier { span } else { -span }
+    // Not one bounded distance with a sign, of which compilers make something else (`pemi_engine::Time`).
+    if later >= earlier {
+        (later - earlier).min(far) as i32
+    } else {
+        -((earlier - later).min(far) as i32)
+    }
 }
 
 #[cfg(test)]
