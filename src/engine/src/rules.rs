@@ -87,6 +87,9 @@ pub enum Rule {
     /// The replies to a train of packets tell which estimate of the round trip is too long
     /// ([`crate::measure::train`]).
     Train,
+    /// Packets count as sent when the hop takes them up, where its queue is known
+    /// ([`crate::measure::link`]).
+    Link,
     /// Before a copy has repaired anything, the packet behind the one that is named goes as well where
     /// packets are close ([`crate::flow::window`]).
     Next,
@@ -126,7 +129,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 49] = [
+    pub const ALL: [(Rule, &'static str); 50] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -162,6 +165,7 @@ impl Rule {
         (Rule::Handshake, "handshake"),
         (Rule::Alias, "alias"),
         (Rule::Train, "train"),
+        (Rule::Link, "link"),
         (Rule::Next, "next"),
         (Rule::Earn, "earn"),
         (Rule::Hidden, "hidden"),

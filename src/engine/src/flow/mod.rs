@@ -252,14 +252,15 @@ impl Flow {
             self.note(cx.now, reply, packet);
             return Verdict::Forward;
         }
-        if self.hop_slot.is_some() && cx.hop.wants_probe(cx.now, false) {
+        if self.hop_slot.is_some() && cx.hop.wants_probe(cx.now, false, !reply) {
             cx.out.push(Queued::Probe(self.receiver.ip()));
         }
         let long = seen.is_none_or(|s| s.long);
         let verdict = if reply {
             self.on_reply(cx, payload.len(), long, handle)
         } else {
-            self.on_data(cx, packet, long, handle)
+            let at = self.taken_up(cx, packet.len());
+            self.on_data(&mut cx.at(at), packet, long, handle)
         };
         if verdict == Verdict::Forward && self.exact.settled() && self.clean_for_long(cx) {
             self.let_go(cx);

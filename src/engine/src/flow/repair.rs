@@ -63,16 +63,17 @@ impl Flow {
         if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {
             self.begin_missed(cx, front, previous);
         }
+        let opened = self.gaps.copies_taken_up(now);
         let gap = Gap {
-            opened: now,
-            waited: u32::try_from(now.since(cx.came)).unwrap_or(0),
+            opened,
+            waited: u32::try_from(opened.since(cx.came)).unwrap_or(0),
             missing,
             edge: names.first().copied(),
             extended: 0,
             names: names.iter().take(NAMES).copied().collect(),
             attempts: 1,
-            overdue: now + attempt.span,
-            last_attempt: now,
+            overdue: opened + attempt.span,
+            last_attempt: opened,
             sign,
             attempts_allowed: u8::try_from(attempt.attempts).unwrap_or(u8::MAX),
             span: attempt.span,
@@ -80,8 +81,9 @@ impl Flow {
             heard: 0,
             told: 0,
         };
-        if let Some(longest) = attempt.hold
-            && self.conceal.extend(now, now + gap.patience(), longest)
+        let longest = |hold| cx.config.hold_cap.min(hold + opened.since(now));
+        if let Some(longest) = attempt.hold.map(longest)
+            && self.conceal.extend(now, opened + gap.patience(), longest)
         {
             cx.stats.concealed_gaps += 1;
             self.event(cx, EventKind::HoldStart);
@@ -137,7 +139,7 @@ impl Flow {
         cx.stats.losses_inferred += 1;
         self.inferred += 1;
         self.event(cx, EventKind::Loss { packet });
-        if cx.hop.wants_probe(cx.now, true) {
+        if cx.hop.wants_probe(cx.now, true, false) {
             cx.out.push(Queued::Probe(self.receiver.ip()));
         }
     }
@@ -318,7 +320,9 @@ impl Flow {
         let paid = self.counted(cx) > 0 && self.pay_for_copy(cx, id);
         if paid {
             cx.hop.counts.copied(cx.now);
-            self.gaps.resent(cx.now);
+            let len = cx.cache.packet(id).map_or(0, <[u8]>::len);
+            let at = self.taken_up(cx, len);
+            self.gaps.resent(at);
             cx.out.push(Queued::Inject(id));
         }
         paid
@@ -378,10 +382,10 @@ impl Flow {
                 from = place;
                 continue;
             }
-            self.gaps.tried(now, place);
             for id in copies {
                 self.resend(cx, id);
             }
+            self.gaps.tried(self.gaps.copies_taken_up(now), place);
             from = place + 1;
         }
         if abandoned && self.gaps.open().is_empty() {

@@ -25,6 +25,10 @@ const EARLY: Nanos = 40 * US;
 /// does not take (chosen: twice that, as the nearest packet is no further than half of it).
 const NEXT_SPACING: Nanos = 2 * CLIENT_LATENCY;
 
+/// A hop is hardly faster where a full packet takes all but one part in so many of the time between two
+/// (chosen: halfway between equal links, and a hop twice as fast where nothing waits).
+const QUEUES: Nanos = 4;
+
 impl Flow {
     /// The sender's round trip without queues, if it is known.
     pub(super) fn round_trip(&self) -> Option<Nanos> {
@@ -42,10 +46,26 @@ impl Flow {
         }
     }
 
+    /// A packet is sent on now: when the hop takes it up. Never before the one that was sent before.
+    pub(super) fn taken_up(&self, cx: &mut Context<'_>, len: usize) -> Time {
+        if self.uplink.is_some() || self.is_reported(cx) || !cx.config.has(Rule::Link) {
+            return cx.now;
+        }
+        let at = cx.hop.link.sent(cx.now, len);
+        let at = if self.queues(cx) { at } else { cx.now };
+        self.last_data.map_or(at, |last| last.max(at))
+    }
+
+    /// Whether the hop is known to be hardly faster than the way before it, so that packets queue.
+    fn queues(&self, cx: &Context<'_>) -> bool {
+        cx.hop.link.full().is_some_and(|full| full * QUEUES >= self.pace.spacing() * (QUEUES - 1))
+    }
+
     /// Probes bound the round trip. Where losses are reported nothing is named by when a reply comes, so
     /// how close packets are matters nothing.
     pub(super) fn heed_probes(&mut self, cx: &Context<'_>) {
-        let Some(ping) = cx.hop.ping(cx.now).filter(|_| cx.config.has(Rule::Probe)) else { return };
+        let ping = if self.queues(cx) { cx.hop.bare_ping(cx.now) } else { cx.hop.ping(cx.now) };
+        let Some(ping) = ping.filter(|_| cx.config.has(Rule::Probe)) else { return };
         let closely = cx.config.has(Rule::Handshake) && !self.is_reported(cx);
         self.rtt.bound(ping, closely.then(|| self.pace.spacing()));
     }

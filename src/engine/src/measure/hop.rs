@@ -5,6 +5,7 @@
 use crate::measure::counts::Counts;
 use crate::measure::doubt::Doubt;
 use crate::measure::habit::Habits;
+use crate::measure::link::Link;
 use crate::measure::reports::Reports;
 use crate::measure::worth::Worth;
 use crate::store::least::Least;
@@ -54,6 +55,14 @@ pub(crate) struct Ping {
     pub spread: Nanos,
 }
 
+/// A probe's round trip, which is no longer than [`LONGEST`], and without what the queue explains of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    at: Time,
+    rtt: u32,
+    bare: u32,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
     tunables: Tunables,
@@ -69,9 +78,12 @@ pub(crate) struct Hop {
     pub reports: Reports,
     /// What that counts.
     pub counts: Counts,
-    samples: Recent<(Time, Nanos), 8>,
-    /// What the samples amounted to when the last one came.
+    /// When it takes packets up.
+    pub link: Link,
+    samples: Recent<Sample, 8>,
+    /// What they amounted to when the last one came, and what they did without what the queue explains.
     ping: Ping,
+    bare: Ping,
     base: Least<BASE_WINDOW>,
     probes: u32,
     unanswered: u32,
@@ -91,8 +103,10 @@ impl Hop {
             habits: Habits::default(),
             reports: Reports::new(),
             counts: Counts::new(),
+            link: Link::new(now),
             samples: Recent::new(),
             ping: Ping::default(),
+            bare: Ping::default(),
             base: Least::new(now),
             probes: 0,
             unanswered: 0,
@@ -103,8 +117,9 @@ impl Hop {
         }
     }
 
-    /// Whether a probe should be sent now; `loss` if one was just inferred.
-    pub fn wants_probe(&mut self, now: Time, loss: bool) -> bool {
+    /// Whether a probe should be sent now; `loss` if one was just inferred, `behind` if a packet goes to the
+    /// client before it. None of the first does so: they are to say how quick the hop is by itself.
+    pub fn wants_probe(&mut self, now: Time, loss: bool, behind: bool) -> bool {
         let gap = if self.unanswered >= SILENT_AFTER {
             SILENT_PROBE_GAP
         } else if self.probes < FIRST_PROBES {
@@ -114,10 +129,12 @@ impl Hop {
         } else {
             self.tunables.probe_gap()
         };
-        if self.last_probe.is_some_and(|last| now.since(last) < gap) {
+        let early = self.last_probe.is_some_and(|last| now.since(last) < gap);
+        if early || behind && self.probes < FIRST_PROBES {
             return false;
         }
         self.last_probe = Some(now);
+        self.link.probe(now);
         self.probes = self.probes.saturating_add(1);
         self.unanswered = self.unanswered.saturating_add(1);
         true
@@ -129,27 +146,41 @@ impl Hop {
         }
         self.unanswered = 0;
         self.reports.heard(now);
-        self.samples.push((now, rtt));
+        if self.base().is_some_and(|base| rtt < base) {
+            self.link.measure_again(now);
+        }
         self.base.push(now, rtt);
-        let mut fresh = Recent::<Nanos, 8>::new();
-        self.fresh(now, SAMPLE_AGE).for_each(|rtt| fresh.push(rtt));
-        let quantile = |quarters| fresh.quantile(quarters, 4).unwrap_or(rtt);
-        self.ping = Ping {
-            smallest: fresh.min().unwrap_or(rtt),
-            median: quantile(2),
-            // Half the distance of the quartiles, which one stray does not move.
-            spread: (quantile(3) - quantile(1)) / 2,
-        };
+        let late = rtt - self.base().unwrap_or(rtt);
+        let bare = rtt - self.link.probed(now, late);
+        let [rtt, bare] = [rtt, bare].map(|it| u32::try_from(it).unwrap_or(0));
+        self.samples.push(Sample { at: now, rtt, bare });
+        [self.ping, self.bare] = [|it: Sample| it.rtt, |it: Sample| it.bare].map(|of| {
+            let mut fresh = Recent::<Nanos, 8>::new();
+            self.fresh(now, SAMPLE_AGE).for_each(|sample| fresh.push(Nanos::from(of(sample))));
+            let quantile = |quarters| fresh.quantile(quarters, 4).unwrap_or_default();
+            Ping {
+                smallest: quantile(0),
+                median: quantile(2),
+                // Half the distance of the quartiles, which one stray does not move.
+                spread: (quantile(3) - quantile(1)) / 2,
+            }
+        });
     }
 
-    fn fresh(&self, now: Time, age: Nanos) -> impl Iterator<Item = Nanos> + '_ {
-        self.samples.iter().filter(move |(at, _)| now.since(*at) <= age).map(|(_, rtt)| rtt)
+    fn fresh(&self, now: Time, age: Nanos) -> impl Iterator<Item = Sample> + '_ {
+        self.samples.iter().filter(move |sample| now.since(sample.at) <= age)
     }
 
     /// What the latest probes measured.
     pub fn ping(&self, now: Time) -> Option<Ping> {
-        let (last, _) = self.samples.last()?;
-        (now.since(last) <= SAMPLE_AGE).then_some(self.ping)
+        let last = self.samples.last()?;
+        (now.since(last.at) <= SAMPLE_AGE).then_some(self.ping)
+    }
+
+    /// The same as a full packet would have it that did not wait.
+    pub fn bare_ping(&self, now: Time) -> Option<Ping> {
+        let Ping { smallest, median, spread } = self.ping(now).map(|_| self.bare)?;
+        Some(Ping { smallest, median: median + self.link.longer(), spread })
     }
 
     /// Whether probes mostly take longer than the quickest of them, by more than an unloaded
@@ -162,7 +193,7 @@ impl Hop {
     /// Queueing delay on the hop as it stands: the smallest recent round trip
     /// above the smallest of the last ten seconds.
     pub fn queueing(&self, now: Time) -> Nanos {
-        let standing = self.fresh(now, STANDING_WINDOW).min();
+        let standing = self.fresh(now, STANDING_WINDOW).map(|it| Nanos::from(it.rtt)).min();
         standing.zip(self.base()).map_or(0, |(standing, base)| (standing - base).max(0))
     }
 
@@ -173,8 +204,9 @@ impl Hop {
 
     /// The client is with another access point: nothing measured before describes the way to it.
     pub fn moved(&mut self, now: Time) {
+        self.link = Link::new(now);
         self.samples = Recent::new();
-        self.ping = Ping::default();
+        (self.ping, self.bare) = (Ping::default(), Ping::default());
         self.base = Least::new(now);
         self.probes = 0;
         self.unanswered = 0;
@@ -225,14 +257,15 @@ mod tests {
     #[test]
     fn probes_are_frequent_first_and_rare_for_silent_clients() {
         let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+        assert!(!hop.wants_probe(at(0), false, true), "the first are behind nothing");
         let sent: alloc::vec::Vec<u64> =
-            (0..60_000).filter(|ms| hop.wants_probe(at(*ms), false)).collect();
+            (0..60_000).filter(|ms| hop.wants_probe(at(*ms), false, false)).collect();
         assert_eq!(&sent[..6], [0, 10, 20, 30, 280, 530]);
         assert_eq!(sent[13] - sent[12], 5000);
         hop.probed(at(60_000), 2 * MS);
-        assert!(hop.wants_probe(at(60_000), false));
-        assert!(!hop.wants_probe(at(60_040), true));
-        assert!(hop.wants_probe(at(60_060), true), "after a loss");
+        assert!(hop.wants_probe(at(60_000), false, false));
+        assert!(!hop.wants_probe(at(60_040), true, false));
+        assert!(hop.wants_probe(at(60_060), true, false), "after a loss");
     }
 
     #[test]

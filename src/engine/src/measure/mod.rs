@@ -10,6 +10,7 @@ pub(crate) mod doubt;
 pub(crate) mod guard;
 pub(crate) mod habit;
 pub(crate) mod hop;
+pub(crate) mod link;
 pub(crate) mod margin;
 pub(crate) mod pace;
 pub(crate) mod reports;

@@ -111,6 +111,11 @@ impl Gaps {
         self.resent.push(now);
     }
 
+    /// When the hop takes up the copies that go out now.
+    pub fn copies_taken_up(&self, now: Time) -> Time {
+        self.last_resend().map_or(now, |last| last.max(now))
+    }
+
     pub fn last_resend(&self) -> Option<Time> {
         self.resent.last()
     }

@@ -68,8 +68,8 @@ const FAST: &str = "a host that is 0.5 ms late is two packets late at 50 Mbit/s 
     at 100";
 const PROMPT: &str = "one loss that is told in slow start decides: 0.99 and 0.92 at 50 Mbit/s with quinn and \
     quic-go, 0.80 and 0.54 at 100, 0.31 at 2 %; at 300 quic-go's replies name the wrong packet, 0.08";
-const EQUAL: &str = "a copy waits behind as many packets as a reply tells of, and nothing models when the hop takes \
-    it up: 0.86, 0.67 and 0.43 of lossless at 10, 20 and 50 Mbit/s";
+const EQUAL: &str = "the hop's queue is not known before some probes have waited in it, and one loss told in slow start \
+    decides: 0.89, 0.85 and 0.49 of lossless at 10, 20 and 50 Mbit/s";
 const LONG: &str = "a reply may belong to any of three packets, and one in a hundred is lost: 0.84";
 const WAY_UP: &str = "what the client itself sends and the hop loses nobody repairs, so its window is cut, its \
     frames wait, and its acknowledgements travel with them, whose size tells nothing: 8.8 s later, and \

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! When does the hop take a packet up?
+//!
+//! A hop that is hardly faster than the way before it has packets wait whenever a copy goes between
+//! them: each copy puts off all replies by the time of one packet, and a reply that is late by that names
+//! the wrong packet. So the hop's queue is kept in mind: what was sent to this client, and how long the hop
+//! takes for it. That time is known from above: what was sent before a probe had passed when the probe did,
+//! so no stretch of packets took longer than from its beginning until then, and the least of that is right
+//! once the hop was busy for a while. Where probes say again and again that the model is right, packets count
+//! as sent when the hop takes them up. Where they do not, because others use the hop or its rate varies,
+//! there is no model.
+
+use crate::store::least::Least;
+use crate::store::recent::Recent;
+use crate::time::{MS, Nanos, SEC, Time, US};
+
+/// A stretch may begin with every so manieth packet, and so many of these are remembered (chosen: sixty
+/// packets in all, over which a host that is late makes less than a hundredth).
+const EVERY: u32 = 8;
+const STRETCHES: usize = 8;
+/// Stretches with fewer bytes tell nothing (chosen: so many packets that a host's lateness in the quickest
+/// probe is a hundredth of what they take).
+const LEAST_BYTES: u32 = 8 * 1024;
+/// No stretch has as many (chosen: more than a hundred of the longest packets).
+const MOST_BYTES: u32 = 1 << 24;
+/// Stretches that took longer were not without a pause (chosen: that many packets at 1 Mbit/s).
+const LONGEST_STRETCH: Nanos = SEC;
+/// The grain of a stretch's beginning (chosen: its bits last for a quarter of an hour).
+const GRAIN: Nanos = 256;
+/// The window of the least time for packets (as BBR's of the highest rate, some round trips and more).
+const WINDOW: Nanos = 10 * SEC;
+/// A probe agrees that came within this part of what a full packet takes of when it was expected (chosen:
+/// half of what tells a packet from its neighbour).
+const AGREES_PART: Nanos = 4;
+/// Where a full packet takes less there is no model (chosen: that part of it is what schedulers make of a
+/// probe).
+const SHORTEST: Nanos = 200 * US;
+/// So many probes that waited have to agree (chosen: one in four of another hop's would by chance) ...
+const AGREED: u8 = 4;
+/// ... and no more count, so that two that do not are enough to end it.
+const AGREED_MOST: u8 = 2 * AGREED;
+/// A full packet, a probe (an echo request of the usual size), and what a link adds to a packet (Ethernet's
+/// header), in bytes.
+const FULL_BYTES: u32 = 1500;
+const PROBE_BYTES: u32 = 98;
+const LINK_BYTES: u32 = 14;
+/// No queue is longer (chosen: no reply is held for longer by default).
+const LONGEST: Nanos = 100 * MS;
+
+/// The beginning of a stretch, in few bytes because every client has some of these: the low bits of
+/// its [`grains`], and of the bytes sent before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    since: u32,
+    before: u32,
+}
+
+/// The low bits of how often [`GRAIN`] has passed.
+fn grains(at: Time) -> u32 {
+    (at.as_nanos() / GRAIN.unsigned_abs()) as u32
+}
+
+/// A probe that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    at: Time,
+    /// How long it waits in the model behind what was sent before, ...
+    wait: Nanos,
+    /// ... and behind what was sent at the same time as well, which may have overtaken it.
+    behind: Nanos,
+    /// The low bits of the bytes sent before.
+    sent: u32,
+}
+
+/// The model of one client's hop.
+#[derive(Clone, Debug)]
+pub(crate) struct Link {
+    /// When all that was sent will have passed.
+    free: Time,
+    /// The low bits of bytes and packets so far.
+    sent: u32,
+    packets: u32,
+    stretches: Recent<Stretch, STRETCHES>,
+    /// The least time for 1024 bytes.
+    kib: Least<WINDOW>,
+    agreed: u8,
+    probe: Option<Probe>,
+}
+
+impl Link {
+    pub fn new(now: Time) -> Link {
+        Link {
+            free: now,
+            sent: 0,
+            packets: 0,
+            stretches: Recent::new(),
+            kib: Least::new(now),
+            agreed: 0,
+            probe: None,
+        }
+    }
+
+    /// A packet is sent on; gives when the model takes it up.
+    pub fn sent(&mut self, now: Time, len: usize) -> Time {
+        let bytes = len as u32 + LINK_BYTES;
+        if now.since(self.free) > LONGEST_STRETCH {
+            self.stretches.clear();
+        }
+        if self.packets.is_multiple_of(EVERY) {
+            self.stretches.push(Stretch { since: grains(now), before: self.sent });
+        }
+        self.packets = self.packets.wrapping_add(1);
+        self.sent = self.sent.wrapping_add(bytes);
+        let at = self.free.max(now);
+        self.free = (at + self.takes(bytes)).min(now + LONGEST);
+        if let Some(probe) = self.probe.as_mut().filter(|probe| probe.at == now) {
+            probe.behind = self.free.since(now);
+        }
+        at
+    }
+
+    /// How long the model takes for this much.
+    fn takes(&self, bytes: u32) -> Nanos {
+        self.kib.get().map_or(0, |kib| (kib * Nanos::from(bytes)) >> 10)
+    }
+
+    /// A probe goes out.
+    pub fn probe(&mut self, now: Time) {
+        let wait = self.free.since(now).max(0);
+        self.probe = Some(Probe { at: now, wait, behind: wait, sent: self.sent });
+    }
+
+    /// It came back so much later than the quickest of late; gives how much of that the queue explains.
+    pub fn probed(&mut self, now: Time, late: Nanos) -> Nanos {
+        let Some(probe) = self.probe.take() else { return 0 };
+        for stretch in self.stretches.iter() {
+            let bytes = probe.sent.wrapping_sub(stretch.before);
+            let took = Nanos::from(grains(probe.at).wrapping_sub(stretch.since)) * GRAIN + late;
+            // What began after the probe seems to be long ago.
+            if (LEAST_BYTES..MOST_BYTES).contains(&bytes) && took <= LONGEST_STRETCH {
+                self.kib.push(now, (took << 10) / Nanos::from(bytes));
+            }
+        }
+        let nearer = (late - probe.behind).abs() < (late - probe.wait).abs();
+        let expected = if nearer { probe.behind } else { probe.wait };
+        let error = late - expected;
+        let close = self.takes(FULL_BYTES) / AGREES_PART;
+        if error.abs() > close {
+            self.agreed /= 2;
+        } else if expected > close {
+            self.agreed = (self.agreed + 1).min(AGREED_MOST);
+        }
+        if self.free > now {
+            self.free = (self.free + error).clamp(now, now + LONGEST);
+        }
+        expected
+    }
+
+    /// A probe was quicker than the quickest: stretches took longer than was thought.
+    pub fn measure_again(&mut self, now: Time) {
+        self.kib = Least::new(now);
+    }
+
+    /// How long a full packet takes, if the model is right.
+    pub fn full(&self) -> Option<Nanos> {
+        let full = self.takes(FULL_BYTES);
+        (self.agreed >= AGREED && full >= SHORTEST).then_some(full)
+    }
+
+    /// How much longer that is than what a probe takes.
+    pub fn longer(&self) -> Nanos {
+        self.takes(FULL_BYTES - PROBE_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a full packet takes at 10 Mbit/s, and how far apart they come.
+    const SERVICE: Nanos = 1_200 * US;
+    const LEN: usize = (FULL_BYTES - LINK_BYTES) as usize;
+
+    fn at(us: Nanos) -> Time {
+        Time::ZERO + us * US
+    }
+
+    /// Packets every `spacing`, every tenth twice, over a hop that takes `takes(n)` for each and has been busy
+    /// with others' for `others(n)` before it; each twentieth is followed by a probe. Gives the model and, for
+    /// each packet, how much its time was off.
+    fn passes(
+        count: Nanos,
+        spacing: Nanos,
+        takes: fn(Nanos) -> Nanos,
+        others: fn(Nanos) -> Nanos,
+    ) -> (Link, alloc::vec::Vec<Nanos>) {
+        let mut link = Link::new(at(0));
+        let (mut free, mut off) = (at(0), alloc::vec::Vec::new());
+        for n in 0..count {
+            let now = at(0) + n * spacing;
+            for copy in 0..=Nanos::from(n % 10 == 3) {
+                free = free.max(now) + others(n) * (1 - copy);
+                off.push(link.sent(now, LEN).since(free));
+                free = free + takes(n);
+            }
+            if n % 20 == 7 {
+                let probe = now + spacing / 3;
+                link.probe(probe);
+                let late = free.since(probe).max(0);
+                link.probed(probe + late, late);
+            }
+        }
+        (link, off)
+    }
+
+    #[test]
+    fn a_hop_as_fast_as_the_way_before_it_is_known_to_the_packet() {
+        let (link, off) = passes(400, SERVICE * 115 / 100, |_| SERVICE, |_| 0);
+        let full = link.full().expect("it is known");
+        assert!((full - SERVICE).abs() < SERVICE / 20, "{full}");
+        let worst = off[200..].iter().map(|off| off.abs()).max();
+        assert!(worst < Some(SERVICE / 4), "{worst:?}");
+    }
+
+    #[test]
+    fn where_nothing_waits_there_is_no_model() {
+        // The first probe comes when the packet has passed.
+        let (link, _) = passes(400, 4 * SERVICE, |_| SERVICE, |_| 0);
+        assert_eq!(link.full(), None);
+        // A full packet at 100 Mbit/s.
+        let (link, _) = passes(4000, 126 * US, |_| 120 * US, |_| 0);
+        assert_eq!(link.full(), None);
+    }
+
+    #[test]
+    fn where_others_use_the_hop_or_its_rate_varies_there_is_none() {
+        let some = |n: Nanos| if (n / 7) % 3 == 0 { 2 * SERVICE } else { 0 };
+        let (link, _) = passes(397, 2 * SERVICE, |_| SERVICE, some);
+        assert_eq!(link.full(), None);
+        let varies = |n: Nanos| if (n / 30) % 2 == 0 { SERVICE / 3 } else { SERVICE };
+        let (link, _) = passes(397, SERVICE * 3 / 4, varies, |_| 0);
+        assert_eq!(link.full(), None);
+    }
+
+    #[test]
+    fn nothing_is_made_of_a_clock_that_jumps() {
+        let mut link = Link::new(Time::MAX);
+        for (sent, probe) in [(Time::MAX, Time::ZERO), (Time::ZERO, Time::MAX), (at(5), at(1))] {
+            for late in [0, SEC, Nanos::MAX / 4] {
+                link.sent(sent, 65_535);
+                link.probe(probe);
+                link.probed(probe, late);
+            }
+        }
+        assert_eq!(link.full(), None);
+        let now = at(1000);
+        assert!(link.sent(now, 0).since(now) <= LONGEST || link.full().is_none());
+    }
+}
