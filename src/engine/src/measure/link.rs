@@ -14,7 +14,7 @@ use crate::store::least::Least;
 use crate::store::recent::Recent;
 use crate::time::{MS, Nanos, SEC, Time, US};
 
-/// A stretch may begin with every so manieth packet, and so many of these are remembered (chosen: sixty
+/// A stretch may begin with one packet in so many, and so many of these are remembered (chosen: sixty
 /// packets in all, over which a host that is late makes less than a hundredth).
 const EVERY: u32 = 8;
 const STRETCHES: usize = 8;
