@@ -12,7 +12,7 @@ static HEAP: heap::Counting = heap::Counting;
 
 /// Bytes beside the cache and the flows: the queue of actions, and the clients
 /// remembered without a flow, for which a build of the engine whose rules can be switched takes more.
-const FIXED: usize = 384 * 1024;
+const FIXED: usize = 512 * 1024;
 const PER_FLOW: usize = 4096;
 
 /// New flows, of which one end has not spoken yet, have places beside `max_flows`.
