@@ -257,6 +257,9 @@ pub struct Config {
     pub hold_cap: Nanos,
     /// Whether [`Action::Event`] is wanted.
     pub events: bool,
+    /// Whether the caller can hold packets to clients, so that some may change places. Not
+    /// together with [`Config::both_directions`].
+    pub reorders: bool,
     /// Whether the caller can tell what becomes of packets that it sends to clients itself
     /// ([`Action::Send`]). What is reported lost is then sent again, and nothing is inferred of
     /// clients of which reports come. Not together with [`Config::both_directions`].
@@ -342,6 +345,7 @@ impl Default for Config {
             idle_timeout: 60 * SEC,
             hold_cap: 100 * MS,
             events: false,
+            reorders: true,
             reports: false,
             protocols: Protocols::Quic,
             reports_counted: false,

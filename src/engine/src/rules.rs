@@ -124,12 +124,15 @@ pub enum Rule {
     Missed,
     /// A client's next flow takes up the habit of the one before ([`crate::measure::habit`]).
     Habit,
+    /// Packets change places two by two, so that a client replies to each
+    /// ([`crate::repair::pairs`]).
+    Pairs,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 50] = [
+    pub const ALL: [(Rule, &'static str); 51] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -180,6 +183,7 @@ impl Rule {
         (Rule::Sender, "sender"),
         (Rule::Missed, "missed"),
         (Rule::Habit, "habit"),
+        (Rule::Pairs, "pairs"),
     ];
 }
 

@@ -39,6 +39,8 @@ impl Config {
             conceal: self.conceal,
             release_after: (self.release_s > 0).then(|| i64::from(self.release_s) * SEC),
             events,
+            // What a ring shows has passed.
+            reorders: !self.rings(),
             control_percent: self.control_percent,
             both_directions: self.direction == Repaired::Both,
             reports: self.reports(),

@@ -45,6 +45,12 @@ pub struct Scene {
     pub reads_every: Nanos,
     /// The engine is told for how long.
     pub tells_wait: bool,
+    /// Replies are filled up to one size.
+    pub padded: bool,
+    /// Clients reply at once to what is out of order.
+    pub prompt: bool,
+    /// Share of the replies that the hop loses.
+    pub loss_up: f64,
     /// IPv6 instead of IPv4.
     pub ipv6: bool,
     /// Of everything random.
@@ -66,6 +72,9 @@ impl Default for Scene {
             queue: None,
             reads_every: 0,
             tells_wait: true,
+            padded: false,
+            prompt: true,
+            loss_up: 0.0,
             ipv6: false,
             seed: 1,
             config: Config { events: true, ..Config::default() },
@@ -82,6 +91,8 @@ pub struct Outcome {
     pub repaired: u64,
     /// Copies sent.
     pub copies: u64,
+    /// Packets to clients that waited to change places, or to be sent in another way.
+    pub waited: u64,
     /// Replies held.
     pub held: u64,
     /// The longest that one was held.
@@ -120,17 +131,20 @@ impl Client {
         numbers.iter().filter(|n| !numbers.contains(&(*n - 1))).count()
     }
 
-    /// A packet arrives; true if it is to be acknowledged at once.
-    fn receive(&mut self, now: Time, number: u64) -> bool {
+    /// A packet arrives; true if it is to be acknowledged at once, as one is that is out of order,
+    /// if the client is `prompt`.
+    fn receive(&mut self, now: Time, number: u64, prompt: bool) -> bool {
         if number <= self.largest {
-            return self.missing.remove(&number).is_some();
+            let new = self.missing.remove(&number).is_some();
+            self.unacknowledged += u32::from(new);
+            return new && (prompt || self.unacknowledged >= 2);
         }
         let skipped = self.largest + 1..number;
         let in_order = skipped.is_empty();
         self.missing.extend(skipped.map(|n| (n, now)));
         self.largest = number;
         self.unacknowledged += 1;
-        !in_order || self.unacknowledged >= 2
+        !in_order && prompt || self.unacknowledged >= 2
     }
 }
 
@@ -143,6 +157,7 @@ struct Simulation {
     clients: Vec<Client>,
     lost: HashMap<(u32, u64), Time>,
     outcome: (u64, u64, u64),
+    waited: u64,
     done: Vec<Done>,
 }
 
@@ -158,6 +173,7 @@ pub fn run(scene: &Scene) -> Outcome {
         clients: (0..scene.flows).map(|_| Client::default()).collect(),
         lost: HashMap::new(),
         outcome: (0, 0, 0),
+        waited: 0,
         done: Vec::new(),
         scene: scene.clone(),
     };
@@ -223,6 +239,7 @@ impl Simulation {
             lost,
             repaired,
             copies,
+            waited: self.waited,
             held: self.router.held_ever,
             longest: self.router.longest,
             stats,
@@ -236,8 +253,10 @@ impl Simulation {
         match event {
             Event::AtRouter(direction, packet) => {
                 let verdict = self.router.packet(now, direction, &packet, &mut self.done);
-                let reports = self.scene.config.reports;
-                assert!(direction == Direction::Up || verdict != Verdict::Hold || reports);
+                let held = direction == Direction::Down && verdict == Verdict::Hold;
+                let config = &self.scene.config;
+                assert!(!held || config.reports || config.reorders);
+                self.waited += u64::from(held);
             }
             Event::Read(packet, waited) => {
                 if self.scene.tells_wait {
@@ -312,7 +331,8 @@ impl Simulation {
         {
             self.outcome.1 += 1;
         }
-        if self.clients[n as usize].receive(now, number) {
+        let at_once = self.scene.prompt;
+        if self.clients[n as usize].receive(now, number, at_once) {
             self.reply(now, n);
         } else if self.clients[n as usize].unacknowledged == 1 {
             let replies = self.clients[n as usize].replies;
@@ -336,11 +356,15 @@ impl Simulation {
 
     fn reply(&mut self, now: Time, n: u32) {
         let client = &mut self.clients[n as usize];
-        let size = REPLY + 2 * client.gaps(now);
+        let gaps = if self.scene.padded { 0 } else { client.gaps(now) };
+        let size = REPLY + 2 * gaps;
         client.unacknowledged = 0;
         client.replies += 1;
         let payload = short(!u64::from(n), 100 + client.replies, size);
         let packet = self.flow(n).datagram(Direction::Up, &payload);
+        if self.scene.loss_up > 0.0 && self.random.chance(self.scene.loss_up) {
+            return;
+        }
         let arrival = now + self.scene.delay + 100 * US + self.jitter();
         let since_last = arrival.since(Time::ZERO).checked_rem(self.scene.reads_every);
         let waited = since_last.map_or(0, |since| self.scene.reads_every - since);

@@ -85,8 +85,8 @@ pub struct Router {
     cap: Nanos,
     /// Both directions were looked after at some time.
     both: bool,
-    /// Reports were wanted at some time.
-    reported: bool,
+    /// Packets to clients may have been held at some time: some are reported, or change places.
+    holds_down: bool,
     percent: u64,
     next_handle: u32,
     held: BTreeMap<u32, Held>,
@@ -114,7 +114,7 @@ impl Router {
             manners,
             cap: cap(&config),
             both: config.both_directions,
-            reported: config.reports,
+            holds_down: config.reports || config.reorders,
             percent: u64::from(config.resend_percent),
             config,
             next_handle: 7,
@@ -149,10 +149,10 @@ impl Router {
         let verdict = self.engine.on_packet(now, direction, packet, Handle(handle));
         match verdict {
             Verdict::Hold => {
-                // Packets that are sent in another way are not held for long.
-                let sent = direction == Direction::Down && !self.both;
-                assert!(!sent || self.reported, "only client packets are held");
-                self.held_ever += u64::from(!sent);
+                // Packets that are sent in another way, or change places, are not held for long.
+                let down = direction == Direction::Down && !self.both;
+                assert!(!down || self.holds_down, "only client packets are held");
+                self.held_ever += u64::from(!down);
                 let held = Held { since: now, direction, packet: packet.to_vec() };
                 self.held.insert(handle, held);
             }
@@ -200,7 +200,7 @@ impl Router {
     pub fn set_config(&mut self, now: Time, config: Config, done: &mut Vec<Done>) {
         self.cap = self.cap.max(cap(&config));
         self.both |= config.both_directions;
-        self.reported |= config.reports;
+        self.holds_down |= config.reports || config.reorders;
         self.percent = self.percent.max(u64::from(config.resend_percent));
         self.config = config.clone();
         self.engine.set_config(now, config);

@@ -50,6 +50,7 @@ fn without_mirror(config: &Config) -> Config {
         config.cache_bytes -= config.cache_bytes / CACHE_SHARE;
         // What the mirror holds goes another way than what is sent in its place.
         config.reports = false;
+        config.reorders = false;
     }
     config
 }
@@ -59,6 +60,7 @@ fn mirrored(config: &Config) -> Config {
         cache_bytes: config.cache_bytes / CACHE_SHARE,
         hold_cap: config.hold_cap.saturating_mul(HOLD_FACTOR),
         reports: false,
+        reorders: false,
         counts: false,
         ..config.clone()
     }

@@ -73,7 +73,7 @@ impl Flow {
 
     /// A packet that only passes.
     pub(super) fn pass(&mut self, cx: &mut Context<'_>, reply: bool, packet: &[u8]) -> Verdict {
-        self.note(cx.now, reply, packet);
+        self.note(cx.now, reply, packet.len());
         self.tell_start(cx);
         if self.clean_for_long(cx) {
             self.let_go(cx);

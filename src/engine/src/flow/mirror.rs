@@ -5,6 +5,7 @@
 use super::Flow;
 use crate::api::{Handle, Verdict};
 use crate::flow::context::Context;
+use crate::flow::data::Bytes;
 use crate::measure::uplink::Uplink;
 use crate::wire::quic::Datagram;
 
@@ -34,13 +35,13 @@ impl Flow {
             if reply {
                 self.on_reply(cx, payload.len(), long, handle)
             } else {
-                self.on_data(&mut cx.at(at), packet, long, handle)
+                self.on_data(&mut cx.at(at), &Bytes::New(packet), long, handle).1
             }
         } else {
             // What is held must not fall behind data, or wait when the upload is
             // over.
             self.stand_aside(cx, helped);
-            self.note(cx.now, reply, packet);
+            self.note(cx.now, reply, packet.len());
             Verdict::Forward
         };
         let copied = cx.stats.resent_bytes - copied;
@@ -63,7 +64,7 @@ impl Flow {
     /// A datagram that the other engine looks after.
     pub fn pass_by(&mut self, cx: &mut Context<'_>, reply: bool, packet: &[u8]) {
         self.last_seen = cx.now;
-        self.note(cx.now, reply, packet);
+        self.note(cx.now, reply, packet.len());
         cx.stats.packets_quic += 1;
     }
 

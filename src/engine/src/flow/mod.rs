@@ -2,14 +2,17 @@
 //! One flow: puts the rules together. What a rule decides is in a module of its own; this
 //! folder asks the rules in order and does what they say.
 
+mod answers;
 pub(crate) mod compared;
 pub(crate) mod context;
+mod data;
 mod habit;
 mod info;
 mod mirror;
 mod missed;
 mod other;
 pub(crate) mod out;
+mod pairs;
 mod read;
 mod repair;
 mod reported;
@@ -24,8 +27,10 @@ use core::net::SocketAddr;
 use crate::api::{Config, EventKind, Handle, Protocol, Verdict};
 use crate::flow::compared::Compared;
 use crate::flow::context::Context;
+use crate::flow::data::Bytes;
 use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
+use crate::infer::hidden::Hidden;
 use crate::infer::rhythm::Rhythm;
 use crate::infer::sizes::Sizes;
 use crate::infer::stall::Stall;
@@ -43,6 +48,7 @@ use crate::repair::exact::Exact;
 use crate::repair::gaps::Gaps;
 use crate::repair::governor::Governor;
 use crate::repair::missed::Missed;
+use crate::repair::pairs::Pairs;
 use crate::repair::start::Start;
 use crate::repair::tail::Tail;
 use crate::rules::Rule;
@@ -112,6 +118,7 @@ pub(crate) struct Flow {
     train: Train,
     rhythm: Rhythm,
     sizes: Sizes,
+    hidden: Hidden,
     stall: Stall,
     gaps: Gaps,
     missed: Missed,
@@ -124,6 +131,8 @@ pub(crate) struct Flow {
     guard: Guard,
     tail: Tail,
     compared: Compared,
+    /// Only flows whose clients show losses in no other way have it.
+    pairs: Option<Box<Pairs>>,
     /// Only flows of the mirrored engine have it.
     uplink: Option<Box<Uplink>>,
 }
@@ -171,6 +180,7 @@ impl Flow {
             train: Train::default(),
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
+            hidden: Hidden::default(),
             stall: Stall::new(),
             gaps: Gaps::new(),
             missed: Missed::new(),
@@ -182,6 +192,7 @@ impl Flow {
             guard: Guard::new(now, tunables),
             tail: Tail::new(),
             compared: Compared::new(0, false, false),
+            pairs: None,
             uplink: mirrored.then(|| Box::new(Uplink::new(now, tunables))),
         }
     }
@@ -206,10 +217,16 @@ impl Flow {
 
     /// When [`Flow::on_timeout`] is due.
     pub fn deadline(&self) -> Option<Time> {
-        [self.conceal.deadline(), self.gaps.deadline(), self.start.deadline(), self.tail.deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.conceal.deadline(),
+            self.gaps.deadline(),
+            self.start.deadline(),
+            self.tail.deadline(),
+            self.pairs_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// One UDP datagram of the flow, `reply` if the receiver sent it; `packet` is the IP
@@ -229,7 +246,7 @@ impl Flow {
         match self.phase {
             Phase::Unknown(_) => {
                 cx.stats.packets_other += 1;
-                self.note(cx.now, reply, packet);
+                self.note(cx.now, reply, packet.len());
                 return Verdict::Forward;
             }
             Phase::Bypassed => {
@@ -249,7 +266,7 @@ impl Flow {
         let greeting = self.validation.client_began() && !self.validation.established();
         if self.hop_slot.is_none() && !greeting {
             // A new flow, or one for which there was no room.
-            self.note(cx.now, reply, packet);
+            self.note(cx.now, reply, packet.len());
             return Verdict::Forward;
         }
         if self.hop_slot.is_some() && cx.hop.wants_probe(cx.now, false, !reply) {
@@ -259,8 +276,10 @@ impl Flow {
         let verdict = if reply {
             self.on_reply(cx, payload.len(), long, handle)
         } else {
-            let at = self.taken_up(cx, packet.len());
-            self.on_data(&mut cx.at(at), packet, long, handle)
+            match self.pair(cx, packet, long, handle) {
+                Some(verdict) => verdict,
+                None => self.goes(cx, &Bytes::New(packet), long, handle).1,
+            }
         };
         if verdict == Verdict::Forward && self.exact.settled() && self.clean_for_long(cx) {
             self.let_go(cx);
@@ -302,6 +321,7 @@ impl Flow {
     /// Lets the flow go: the hop is clean, and there is nothing left to do.
     fn let_go(&mut self, cx: &mut Context<'_>) {
         self.gaps.clear();
+        self.end_pairs(cx);
         self.tail = Tail::new();
         self.start = Start::over(cx.config.tunables());
         self.phase = Phase::Bypassed;
@@ -309,50 +329,14 @@ impl Flow {
         self.end_event(cx);
     }
 
-    fn note(&mut self, now: Time, reply: bool, packet: &[u8]) {
+    fn note(&mut self, now: Time, reply: bool, len: usize) {
         if reply {
             self.last_heard = Some(now);
         } else {
             self.last_data = Some(now);
             self.packets += 1;
-            self.bytes += packet.len() as u64;
+            self.bytes += len as u64;
         }
-    }
-
-    fn on_data(
-        &mut self,
-        cx: &mut Context<'_>,
-        packet: &[u8],
-        long: bool,
-        handle: Handle,
-    ) -> Verdict {
-        let now = cx.now;
-        let pause = self.last_data.map(|last| now.since(last));
-        if self.last_data.is_none() {
-            self.beyond = self.last_heard.map(|heard| now.since(heard));
-        }
-        self.rtt.sent(now, self.last_data, self.last_heard);
-        self.note(now, false, packet);
-        self.budget.forwarded(cx.config.has(Rule::Earn) && self.may_be_late(cx));
-        self.count_time(cx, pause, long);
-        self.guard.forwarded(now);
-        cx.ceiling.forwarded(now, packet.len());
-        let Some(id) = self.trail.push(cx.cache, now, self.packets, packet) else {
-            return Verdict::Forward;
-        };
-        self.begin_train(cx, pause, id);
-        let verdict = self.way(cx, id, pause, handle);
-        let begins = self.start.on_data(now, id, long, self.rtt.get());
-        let twice = begins && !cx.hop.busy(now) && !self.is_reported(cx);
-        if twice && cx.config.has(Rule::FirstFlight) {
-            self.copy(cx, id);
-        }
-        if self.start.is_over() && self.rtt.known() {
-            // No loss shows before.
-            cx.hop.forwarded();
-            self.tail.sent(now, packet.len(), &self.rtt);
-        }
-        verdict
     }
 
     fn on_reply(
@@ -392,6 +376,9 @@ impl Flow {
         }
         if self.is_reported(cx) {
             return self.on_reported_reply(cx, size, handle);
+        }
+        if self.in_pairs() {
+            return self.on_paired_reply(cx, handle);
         }
         self.on_acknowledgement(cx, size, handle)
     }
@@ -434,6 +421,7 @@ impl Flow {
     /// Does what is due.
     pub fn on_timeout(&mut self, cx: &mut Context<'_>) {
         let now = cx.now;
+        self.pairs_timeout(cx);
         self.retry(cx);
         if self.conceal.deadline().is_some_and(|at| at <= now) && !self.on_held_timeout(cx) {
             if !self.conceal.ending() {
@@ -460,6 +448,7 @@ impl Flow {
         self.gaps.clear();
         self.sizes.abandoned_all();
         self.release(cx, false);
+        self.end_pairs(cx);
     }
 
     /// The flow leaves the table.

@@ -98,7 +98,7 @@ impl Flow {
             return self.pass(cx, reply, packet);
         }
         if self.hop_slot.is_none() {
-            self.note(cx.now, reply, packet);
+            self.note(cx.now, reply, packet.len());
             return Verdict::Forward;
         }
         self.tell_start(cx);
@@ -106,7 +106,7 @@ impl Flow {
             (false, _) => self.on_other_data(cx, packet, handle),
             (true, Some(segment)) => self.on_other_reply(cx, packet, segment, handle),
             (true, None) => {
-                self.note(cx.now, true, packet);
+                self.note(cx.now, true, packet.len());
                 Verdict::Forward
             }
         };
@@ -123,7 +123,7 @@ impl Flow {
     fn on_other_data(&mut self, cx: &mut Context<'_>, packet: &[u8], handle: Handle) -> Verdict {
         let now = cx.now;
         let pause = self.last_data.map(|last| now.since(last));
-        self.note(now, false, packet);
+        self.note(now, false, packet.len());
         self.budget.forwarded(false);
         cx.ceiling.forwarded(now, packet.len());
         cx.hop.forwarded();
@@ -141,7 +141,7 @@ impl Flow {
         handle: Handle,
     ) -> Verdict {
         let now = cx.now;
-        self.note(now, true, packet);
+        self.note(now, true, packet.len());
         let Phase::Other(Some(client)) = &mut self.phase else { return Verdict::Forward };
         let tells = client.reply(segment);
         let first = segment.pure && self.exact.replied(now, ANSWER);

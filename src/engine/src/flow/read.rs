@@ -361,13 +361,18 @@ impl Flow {
         Reading::Plain
     }
 
+    /// For how long the sender does not miss a packet of which only a later one is acknowledged (RFC
+    /// 9002, section 6.1.2); 0 if nobody knows.
+    pub(super) fn time_threshold(&self) -> Nanos {
+        self.round_trip().map_or(0, |round_trip| round_trip / TIME_THRESHOLD_PART)
+    }
+
     /// Whether the sender cannot yet take a packet for lost from this reply: it
     /// acknowledges less than three packets beyond each gap (RFC 9002, section
     /// 6.1.1), and the gaps should be closed before an eighth of a round trip
     /// has passed (section 6.1.2).
     fn harmless(&self, beat: &Beat) -> bool {
-        let patience =
-            self.beyond.map_or(0, |beyond| (beyond + self.rtt.get()) / TIME_THRESHOLD_PART);
+        let patience = self.time_threshold();
         beat.certain
             && !self.budget.proven()
             && self.conceal.held() == 0

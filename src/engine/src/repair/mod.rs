@@ -9,6 +9,7 @@ pub(crate) mod gap;
 pub(crate) mod gaps;
 pub(crate) mod governor;
 pub(crate) mod missed;
+pub(crate) mod pairs;
 pub(crate) mod plan;
 pub(crate) mod proof;
 pub(crate) mod start;

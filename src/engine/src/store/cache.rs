@@ -18,6 +18,9 @@ const LIMIT: core::ops::RangeInclusive<usize> = 64 * 1024..=1 << 30;
 /// records rarely run out before bytes do).
 const BYTES_PER_RECORD: usize = 512;
 
+/// The largest packet that may go later than it came (chosen: what Ethernet carries).
+pub(crate) const LARGEST_KEPT: usize = 1500;
+
 /// Packets begin at multiples of this, in bytes: the kernel's messages have them there, too, and
 /// what is aligned alike small processors copy twice as fast.
 const WORD: usize = 4;
@@ -43,6 +46,28 @@ pub(crate) struct Record {
     len: u16,
     /// How many copies were sent.
     pub copies: u8,
+    /// Whether it changed places with another, and whether that was answered.
+    pub place: Place,
+}
+
+/// How a packet went, where packets change places two by two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In its order: it need not be answered.
+    Plain,
+    /// Ahead of the one before it.
+    Ahead,
+    /// Behind the one after it.
+    Behind,
+    /// In one of these ways, and the client has replied to it.
+    Answered,
+}
+
+impl Place {
+    /// Whether the client is to reply to it at once, and has not.
+    pub fn wants_answer(self) -> bool {
+        matches!(self, Place::Ahead | Place::Behind)
+    }
 }
 
 const EMPTY: Record = Record {
@@ -54,6 +79,7 @@ const EMPTY: Record = Record {
     offset: 0,
     len: 0,
     copies: 0,
+    place: Place::Plain,
 };
 
 #[derive(Debug)]
@@ -149,6 +175,15 @@ impl Cache {
         Some(id)
     }
 
+    /// Takes in once more, as the newest, a packet that was kept under `id` until it went.
+    pub fn again(&mut self, at: Time, number: u64, previous: Option<Id>, id: Id) -> Option<Id> {
+        let mut bytes = [0; LARGEST_KEPT];
+        let packet = self.packet(id).filter(|packet| packet.len() <= bytes.len())?;
+        let len = packet.len();
+        bytes[..len].copy_from_slice(packet);
+        self.push(at, number, previous, &bytes[..len])
+    }
+
     /// Forgets the oldest packets while they lie in `from..to`.
     fn evict_from(&mut self, from: usize, to: usize) {
         while let Some(oldest) = self.record(Id(self.head)) {
@@ -219,6 +254,13 @@ pub(crate) struct Around {
 impl Trail {
     pub fn push(&mut self, cache: &mut Cache, at: Time, number: u64, packet: &[u8]) -> Option<Id> {
         let id = cache.push(at, number, self.newest, packet)?;
+        self.newest = Some(id);
+        Some(id)
+    }
+
+    /// A packet that was kept under `id` has gone.
+    pub fn again(&mut self, cache: &mut Cache, at: Time, number: u64, id: Id) -> Option<Id> {
+        let id = cache.again(at, number, self.newest, id)?;
         self.newest = Some(id);
         Some(id)
     }

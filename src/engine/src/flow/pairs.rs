@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//! A flow whose packets change places two by two, because its client shows losses in no other way.
+//!
+//! This is when they do, and how they go; what replies then say is in [`super::answers`].
+
+use alloc::boxed::Box;
+
+use super::Flow;
+use crate::api::{Handle, Verdict};
+use crate::flow::context::Context;
+use crate::flow::data::Bytes;
+use crate::flow::out::Queued;
+use crate::measure::margin::Margin;
+use crate::repair::conceal::is_own_data;
+use crate::repair::pairs::{Pairs, Turn, Waiting};
+use crate::rules::Rule;
+use crate::store::cache::{Id, LARGEST_KEPT, Place};
+use crate::time::{Nanos, Time};
+
+/// A client counts to no more than this (chosen: the ten of the stacks that reply rarely, and a
+/// little more). One that replies to each packet sends that many times as much.
+const MOST_COUNT: u64 = 12;
+
+/// A packet goes so many places later than it came.
+const PLACES: Nanos = 2;
+/// Where fewer than one of so many attempts repaired something, what repaired it was chance (chosen: of
+/// a client that shows one loss in three, every second attempt does).
+const MOSTLY_IN_VAIN: u64 = 4;
+
+impl Flow {
+    pub(super) fn in_pairs(&self) -> bool {
+        self.pairs.as_ref().is_some_and(|pairs| pairs.is_on())
+    }
+
+    pub(super) fn pairs_deadline(&self) -> Option<Time> {
+        self.pairs.as_ref().and_then(|pairs| pairs.deadline())
+    }
+
+    /// A packet that has to wait, or goes ahead of one that waits; none if it goes in its order.
+    pub(super) fn pair(
+        &mut self,
+        cx: &mut Context<'_>,
+        packet: &[u8],
+        long: bool,
+        handle: Handle,
+    ) -> Option<Verdict> {
+        if !self.in_pairs() && !self.begin_pairs(cx) {
+            return None;
+        }
+        let usable = !long && packet.len() <= LARGEST_KEPT;
+        if !usable || !self.may_pair(cx) {
+            self.end_pairs(cx);
+            return None;
+        }
+        if self.pairs.as_ref()?.in_vain(self.packets) {
+            self.rest_pairs(cx, true);
+            return None;
+        }
+        if !is_own_data(packet.len()) {
+            // It may be nothing but an acknowledgement, to which nobody replies.
+            return None;
+        }
+        self.pairs.as_mut()?.came(cx.now);
+        if self.pairs.as_ref()?.turn() == Turn::Ahead {
+            let (id, verdict) = self.goes(cx, &Bytes::New(packet), long, handle);
+            place(cx, id, Place::Ahead);
+            self.pairs.as_mut()?.overtaken(cx.now);
+            return Some(verdict);
+        }
+        let id = cx.cache.push(cx.now, 0, None, packet)?;
+        let before = self.pairs.as_mut()?.wait(cx.now, handle, id, cx.config.hold_cap);
+        self.follows(cx, before);
+        Some(Verdict::Hold)
+    }
+
+    /// One that has waited goes.
+    fn follows(&mut self, cx: &mut Context<'_>, waiting: Option<Waiting>) {
+        let Some(waiting) = waiting else { return };
+        let (id, _) = self.goes(cx, &Bytes::Kept(waiting.id), false, waiting.handle);
+        place(cx, id, waiting.place());
+        cx.out.push(Queued::Release(waiting.handle));
+    }
+
+    /// Whether packets may change places now: if they are further apart than replies scatter, and
+    /// close enough for the sender not to miss one.
+    fn may_pair(&self, cx: &Context<'_>) -> bool {
+        // While they change places some go closer together than they came.
+        let on = self.pairs.as_ref().filter(|pairs| pairs.is_on());
+        let spacing = on.map_or(self.pace.spacing(), |pairs| pairs.spacing());
+        cx.config.reorders
+            && cx.config.has(Rule::Pairs)
+            && !self.exact.own()
+            && !self.is_indifferent(cx)
+            && self.rtt.within(Margin::Same) < spacing
+            // The sender may miss it for as long as it takes to go after the one that was sent later.
+            && self.time_threshold() >= PLACES * spacing + self.rtt.within(Margin::Same)
+    }
+
+    /// Begins where the client's sizes tell nothing, and something has looked like a loss.
+    fn begin_pairs(&mut self, cx: &mut Context<'_>) -> bool {
+        let restless = self.sizes.restless() && cx.hop.doubt.hesitates();
+        let lossy = self.repaired * MOSTLY_IN_VAIN >= self.inferred;
+        let silent = self.hidden.mostly() && lossy || restless;
+        let quiet = self.gaps.open().is_empty() && !self.conceal.active();
+        let rested = |pairs: &Pairs| pairs.may_begin(self.packets, self.last_repair);
+        let begins = silent
+            && self.budget.proven()
+            && quiet
+            && self.start.is_over()
+            && self.hop_slot.is_some()
+            && cx.config.conceal
+            && (1..=MOST_COUNT).contains(&self.rhythm.usual_count())
+            && self.pairs.as_deref().is_none_or(rested)
+            && self.may_pair(cx);
+        if begins {
+            // One allocation in a flow's life.
+            self.pairs.get_or_insert_with(Box::default).begin(self.packets);
+        }
+        begins
+    }
+
+    /// Packets go in their order from now on.
+    pub(super) fn end_pairs(&mut self, cx: &mut Context<'_>) {
+        let waiting = self.pairs.as_mut().and_then(|pairs| pairs.end());
+        self.follows(cx, waiting);
+    }
+
+    /// The same, because it was of no use: the client does not play along, or else (`clean`) nothing
+    /// was lost.
+    pub(super) fn rest_pairs(&mut self, cx: &mut Context<'_>, clean: bool) {
+        let (packets, now) = (self.packets, cx.now);
+        let waiting = self.pairs.as_mut().and_then(|pairs| pairs.rest(now, packets, clean));
+        self.follows(cx, waiting);
+    }
+
+    pub(super) fn pairs_timeout(&mut self, cx: &mut Context<'_>) {
+        let now = cx.now;
+        let waiting = self.pairs.as_mut().and_then(|pairs| pairs.overdue(now));
+        self.follows(cx, waiting);
+        self.send_open(cx);
+        if self.in_pairs() && self.conceal.deadline().is_some_and(|at| at <= now) {
+            self.answer_overdue(cx);
+        }
+    }
+}
+
+fn place(cx: &mut Context<'_>, id: Option<Id>, place: Place) {
+    if let Some(record) = id.and_then(|id| cx.cache.record_mut(id)) {
+        record.place = place;
+    }
+}
