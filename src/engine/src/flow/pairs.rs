@@ -76,9 +76,12 @@ impl Flow {
     /// One that has waited goes.
     fn follows(&mut self, cx: &mut Context<'_>, waiting: Option<Waiting>) {
         let Some(waiting) = waiting else { return };
-        let (id, _) = self.goes(cx, &Bytes::Kept(waiting.id), false, waiting.handle);
+        let (id, verdict) = self.goes(cx, &Bytes::Kept(waiting.id), false, waiting.handle);
         place(cx, id, waiting.place());
-        cx.out.push(Queued::Release(waiting.handle));
+        if verdict != Verdict::Hold {
+            // Or else it is sent in the way that is reported of.
+            cx.out.push(Queued::Release(waiting.handle));
+        }
     }
 
     /// Whether packets may change places now: if they are further apart than replies scatter, and

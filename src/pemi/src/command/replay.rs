@@ -89,10 +89,12 @@ pub fn play(
     truth: Option<Truth>,
     options: &Options,
 ) -> (String, Result<(), String>) {
+    // What was captured has gone in its order.
+    let engine = pemi_engine::Config { reorders: false, ..config.engine(true) };
     let mut replay = Replay {
         sides: Sides { ports: config.port.clone(), clients: options.client_net.clone() },
         twice: Twice::default(),
-        player: Player::new(config.engine(true), options.local_rtt, truth),
+        player: Player::new(engine, options.local_rtt, truth),
         counts: Counts::default(),
         time: None,
     };

@@ -77,7 +77,9 @@ pub fn replay(log: &[Seen]) -> Vec<Flow> {
     // Nothing is ever repaired here, so the engine would take the hop for clean
     // and let go, or lose all hope that what it sees are losses.
     let without = Rules::default().with(Rule::Hope).with(Rule::Doubt);
-    let config = Config { events: true, release_after: None, without, ..Config::default() };
+    // The packets of a log have gone in their order.
+    let config =
+        Config { events: true, reorders: false, release_after: None, without, ..Config::default() };
     let mut player = Player {
         engine: Engine::new(config, 1),
         flows: BTreeMap::new(),
