@@ -21,7 +21,13 @@ const MOST_ATTEMPTS: u8 = 2;
 
 impl Flow {
     /// A reply while packets change places.
-    pub(super) fn on_paired_reply(&mut self, cx: &mut Context<'_>, handle: Handle) -> Verdict {
+    pub(super) fn on_paired_reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        size: usize,
+        handle: Handle,
+    ) -> Verdict {
+        let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
         (self.last_reply, self.acknowledged) = (Some(cx.came), Some(cx.came));
         self.tell_tail(cx);
         if !self.conceal.active() {
@@ -32,13 +38,13 @@ impl Flow {
         match (packet, copy) {
             (Some((id, _)), Some((place, _))) if self.together(cx, id, place) => {
                 self.take_answer(cx, place, false);
-                self.answered(cx, packet);
+                self.answered(cx, packet, size);
             }
             (Some((_, off)), Some((_, copy_off))) if off.abs() <= copy_off.abs() => {
-                self.answered(cx, packet);
+                self.answered(cx, packet, size);
             }
             (_, Some((place, _))) => self.take_answer(cx, place, true),
-            (packet, None) => self.answered(cx, packet),
+            (packet, None) => self.answered(cx, packet, size),
         }
         self.hold_answer(cx, copy.is_some(), handle)
     }
@@ -125,8 +131,8 @@ impl Flow {
         self.event(cx, EventKind::Repair { after_ns: cx.now.since(open.opened) });
     }
 
-    /// A packet was answered: those before it that were not are missing.
-    fn answered(&mut self, cx: &mut Context<'_>, packet: Option<(Id, Nanos)>) {
+    /// A packet was answered by a reply of this size: those before it that were not are missing.
+    fn answered(&mut self, cx: &mut Context<'_>, packet: Option<(Id, Nanos)>, size: i32) {
         let Some((id, off)) = packet else { return };
         self.rtt.track(off);
         self.guard.replied(off.max(0), self.rtt.get());
@@ -138,6 +144,10 @@ impl Flow {
         pairs.gap = ahead.then_some(id);
         let settled = pairs.settled;
         pairs.settled = settled.max(number);
+        pairs.sized(ahead, size);
+        if !ahead {
+            self.sizes.rebase(size);
+        }
         let mut refuses = pairs.tells(true);
         let lost = unanswered(cx, id, settled);
         let congested = cx.config.has(Rule::Guard) && self.guard.congested(cx.now, cx.hop);

@@ -30,7 +30,6 @@ use crate::flow::context::Context;
 use crate::flow::data::Bytes;
 use crate::flow::out::Queued;
 use crate::flow::validation::Validation;
-use crate::infer::hidden::Hidden;
 use crate::infer::rhythm::Rhythm;
 use crate::infer::sizes::Sizes;
 use crate::infer::stall::Stall;
@@ -118,7 +117,8 @@ pub(crate) struct Flow {
     train: Train,
     rhythm: Rhythm,
     sizes: Sizes,
-    hidden: Hidden,
+    /// A gap was noticed although its reply was as long as those before.
+    hidden: bool,
     stall: Stall,
     gaps: Gaps,
     missed: Missed,
@@ -180,7 +180,7 @@ impl Flow {
             train: Train::default(),
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
-            hidden: Hidden::default(),
+            hidden: false,
             stall: Stall::new(),
             gaps: Gaps::new(),
             missed: Missed::new(),
@@ -378,7 +378,7 @@ impl Flow {
             return self.on_reported_reply(cx, size, handle);
         }
         if self.in_pairs() {
-            return self.on_paired_reply(cx, handle);
+            return self.on_paired_reply(cx, size, handle);
         }
         self.on_acknowledgement(cx, size, handle)
     }

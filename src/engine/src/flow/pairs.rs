@@ -10,6 +10,7 @@ use crate::api::{Handle, Verdict};
 use crate::flow::context::Context;
 use crate::flow::data::Bytes;
 use crate::flow::out::Queued;
+use crate::measure::hop::HopState;
 use crate::measure::margin::Margin;
 use crate::repair::conceal::is_own_data;
 use crate::repair::pairs::{Pairs, Turn, Waiting};
@@ -21,11 +22,12 @@ use crate::time::{Nanos, Time};
 /// little more). One that replies to each packet sends that many times as much.
 const MOST_COUNT: u64 = 12;
 
+/// Who replies to no more packets than this shows soon whether replies keep time here.
+const OFTEN: u64 = 4;
 /// A packet goes so many places later than it came.
 const PLACES: Nanos = 2;
-/// Where fewer than one of so many attempts repaired something, what repaired it was chance (chosen: of
-/// a client that shows one loss in three, every second attempt does).
-const MOSTLY_IN_VAIN: u64 = 4;
+/// So many packets whose replies were all of one size (chosen: twenty replies to two each).
+const ALIKE: u64 = 40;
 
 impl Flow {
     pub(super) fn in_pairs(&self) -> bool {
@@ -99,33 +101,46 @@ impl Flow {
             && self.time_threshold() >= PLACES * spacing + self.rtt.within(Margin::Same)
     }
 
-    /// Begins where the client's sizes tell nothing, and something has looked like a loss.
+    /// Begins where something has looked like a loss, and the client's sizes seem to tell nothing:
+    /// what they are while packets change places tells that for certain.
     fn begin_pairs(&mut self, cx: &mut Context<'_>) -> bool {
-        let restless = self.sizes.restless() && cx.hop.doubt.hesitates();
-        let lossy = self.repaired * MOSTLY_IN_VAIN >= self.inferred;
-        let silent = self.hidden.mostly() && lossy || restless;
-        let quiet = self.gaps.open().is_empty() && !self.conceal.active();
-        let rested = |pairs: &Pairs| pairs.may_begin(self.packets, self.last_repair);
-        let begins = silent
-            && self.budget.proven()
-            && quiet
+        let count = self.rhythm.usual_count();
+        let lossy = self.budget.proven();
+        let restless = lossy && self.sizes.restless() && cx.hop.doubt.hesitates();
+        let alike = self.hidden && u64::from(self.sizes.alike()) * count >= ALIKE;
+        let wanted = restless || alike && (lossy || cx.hop.state(cx.now) != HopState::Clean);
+        if !wanted || !self.pairs.as_deref().is_none_or(|pairs| self.is_rested(pairs, restless)) {
+            return false;
+        }
+        let begins = (1..=MOST_COUNT).contains(&count)
+            && self.gaps.open().is_empty()
+            && !self.conceal.active()
             && self.start.is_over()
+            && self.pace.streams()
+            && (self.rtt.sharp() || count > OFTEN)
             && self.hop_slot.is_some()
             && cx.config.conceal
-            && (1..=MOST_COUNT).contains(&self.rhythm.usual_count())
-            && self.pairs.as_deref().is_none_or(rested)
             && self.may_pair(cx);
         if begins {
             // One allocation in a flow's life.
-            self.pairs.get_or_insert_with(Box::default).begin(self.packets);
+            let pairs = self.pairs.get_or_insert_with(Box::default);
+            pairs.begin(self.packets, !restless);
         }
         begins
     }
 
+    fn is_rested(&self, pairs: &Pairs, restless: bool) -> bool {
+        pairs.may_begin(self.packets, self.last_repair, !restless)
+    }
+
     /// Packets go in their order from now on.
     pub(super) fn end_pairs(&mut self, cx: &mut Context<'_>) {
+        if !self.in_pairs() {
+            return;
+        }
         let waiting = self.pairs.as_mut().and_then(|pairs| pairs.end());
         self.follows(cx, waiting);
+        self.rhythm.interrupted();
     }
 
     /// The same, because it was of no use: the client does not play along, or else (`clean`) nothing
@@ -134,6 +149,7 @@ impl Flow {
         let (packets, now) = (self.packets, cx.now);
         let waiting = self.pairs.as_mut().and_then(|pairs| pairs.rest(now, packets, clean));
         self.follows(cx, waiting);
+        self.rhythm.interrupted();
     }
 
     pub(super) fn pairs_timeout(&mut self, cx: &mut Context<'_>) {

@@ -53,9 +53,7 @@ impl Flow {
         let next = if alone { self.name_next(cx, &mut names) } else { 0 };
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
-        if !sign.silent {
-            self.hidden.shown();
-        }
+        self.hidden |= sign.silent;
         let facts = self.facts(cx, sign, since_reply, missing);
         let attempt = plan(&Facts { window, ..facts });
         let width = self.packets_of(cx, attempt.width).max(behind).max(next);
@@ -265,9 +263,6 @@ impl Flow {
             let took = self.gaps.open().first().map_or(0, |gap| now.since(gap.opened));
             cx.hop.worth.repaired(took, self.round_trip());
             let silent = self.gaps.open().iter().any(|gap| gap.sign.silent);
-            if silent {
-                self.hidden.closed();
-            }
             if silent && cx.config.has(Rule::Answer) {
                 cx.hop.doubt.answered();
             } else {

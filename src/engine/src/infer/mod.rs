@@ -2,7 +2,6 @@
 //! What a client's encrypted replies say: their sizes and their rhythm.
 
 pub(crate) mod aim;
-pub(crate) mod hidden;
 pub(crate) mod restless;
 pub(crate) mod rhythm;
 pub(crate) mod sign;

@@ -247,6 +247,13 @@ impl Rhythm {
         (self.usual, self.steady, self.regular) = (0, false, false);
     }
 
+    /// Replies were not shown for a time: what they will be about is not counted from before.
+    pub fn interrupted(&mut self) {
+        self.previous_trigger = None;
+        (self.previous_certain, self.copy_before, self.out_of_step_from) = (false, false, None);
+        (self.ones, self.chain, self.early_run) = (0, 0, 0);
+    }
+
     /// What the client counts to, if its first counts are all the same.
     pub fn first_counts(&self) -> Option<u64> {
         let first = self.counts.last()?;

@@ -182,6 +182,11 @@ impl Sizes {
         self.alike >= if self.expected_alike { ALIKE } else { ALWAYS_ALIKE }
     }
 
+    /// Acknowledgements of one size in a row.
+    pub fn alike(&self) -> u32 {
+        self.alike
+    }
+
     /// Those of another flow of this client were all of one size, or not; the first one here that is
     /// of another size shows that this flow's are not.
     pub fn expect_alike(&mut self, alike: bool) {

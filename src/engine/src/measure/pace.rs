@@ -10,6 +10,11 @@ use crate::time::{MS, Nanos, Time};
 /// their distance at 10 Mbit/s, for which times were chosen), and this far apart they are taken to
 /// be until others have passed.
 const WIDEST: Nanos = MS;
+/// What comes later than this is no more of the same burst (chosen: the distance of packets at 2
+/// Mbit/s), and so many that are not apart are a stream (chosen: a frame of a call at 7 Mbit/s and 30 frames a
+/// second has as many packets).
+const PAUSE: Nanos = 5 * MS;
+const STREAM: u32 = 24;
 /// The distance follows each packet by one part in so many (chosen: half of those that are on a
 /// hop of 2 ms at 100 Mbit/s).
 const PART: Nanos = 16;
@@ -20,18 +25,26 @@ const TICK: u64 = 1_110_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     spacing: Nanos,
+    /// Packets since the last pause.
+    run: u32,
 }
 
 impl Pace {
     pub fn new() -> Pace {
-        Pace { spacing: WIDEST }
+        Pace { spacing: WIDEST, run: 0 }
     }
 
     /// A packet follows the one before after this pause.
     pub fn forwarded(&mut self, pause: Nanos) {
+        self.run = if pause < PAUSE { self.run.saturating_add(1) } else { 0 };
         if pause < WIDEST {
             self.spacing += (pause - self.spacing) / PART;
         }
+    }
+
+    /// Whether so many packets have followed each other as hardly any frame of a call has.
+    pub fn streams(&self) -> bool {
+        self.run >= STREAM
     }
 
     /// Mean distance of packets that follow each other closely, at most a millisecond.
@@ -59,5 +72,19 @@ mod tests {
         assert!(pace.spacing() < 123 * US);
         (0..100).for_each(|_| pace.forwarded(900 * US));
         assert!(pace.spacing() > 880 * US);
+    }
+
+    #[test]
+    fn a_stream_is_longer_than_a_frame() {
+        let mut pace = Pace::new();
+        for _ in 0..9 {
+            pace.forwarded(33 * MS);
+            (0..23).for_each(|_| pace.forwarded(MS));
+            assert!(!pace.streams());
+        }
+        pace.forwarded(MS);
+        assert!(pace.streams());
+        pace.forwarded(33 * MS);
+        assert!(!pace.streams());
     }
 }

@@ -37,6 +37,11 @@ const OFF_TENTHS: Nanos = 3;
 /// each way nine of ten are).
 const TRIAL: u32 = 64;
 const FIRST_TRIAL: u32 = 16;
+/// A reply to one that went ahead is longer by this than the next one, of a client whose sizes tell (RFC
+/// 9000, section 19.3.1: a gap and a range, less a byte where the first range was of 64 packets or
+/// more). Of eight so many show that (chosen: half of them).
+const LONGER: core::ops::RangeInclusive<i32> = 1..=4;
+const SHOWING: u32 = 4;
 const ANSWERED_PERCENT: u32 = 75;
 /// After so many packets without a repair nothing is won (chosen: as many as make a hop clean), and
 /// before the first one after so many (chosen: a hop that loses one in a hundred has lost two).
@@ -96,6 +101,13 @@ pub(crate) struct Pairs {
     on: bool,
     /// The client has answered most of the last ones.
     along: bool,
+    /// It is asked whether its sizes tell; the size of the last reply to one that went ahead, and how many
+    /// of these were longer than the next.
+    unsized_only: bool,
+    ahead: i32,
+    longer: u32,
+    /// They do: nothing is won here.
+    needless: bool,
     /// When the last packet came, and the mean distance of those that follow each other.
     last: Option<Time>,
     spacing: Nanos,
@@ -126,19 +138,24 @@ impl Pairs {
         self.on
     }
 
-    /// Whether it may be tried at this packet, when the flow's last repair was at that time.
-    pub fn may_begin(&self, packet: u64, last_repair: Time) -> bool {
+    /// Whether it may be tried at this packet, when the flow's last repair was at that time; where
+    /// `unsized_only` not if sizes have told before.
+    pub fn may_begin(&self, packet: u64, last_repair: Time, unsized_only: bool) -> bool {
         let lossy_again = self.clean_since.is_some_and(|since| last_repair > since);
-        !self.on && (packet >= self.rests_until || lossy_again)
+        let told = self.needless && unsized_only;
+        !self.on && !told && (packet >= self.rests_until || lossy_again)
     }
 
-    pub fn begin(&mut self, packet: u64) {
+    /// Begins; where `unsized_only` it ends if sizes tell.
+    pub fn begin(&mut self, packet: u64, unsized_only: bool) {
         *self = Pairs {
             on: true,
+            unsized_only,
             spacing: MS,
             settled: packet,
             repaired: packet,
             failures: self.failures,
+            needless: self.needless,
             ..Pairs::default()
         };
     }
@@ -240,6 +257,15 @@ impl Pairs {
         Some(open.id)
     }
 
+    /// The size of the reply to a packet that went `ahead`, or behind.
+    pub fn sized(&mut self, ahead: bool, size: i32) {
+        if ahead {
+            self.ahead = size;
+        } else if LONGER.contains(&(self.ahead - size)) {
+            self.longer += 1;
+        }
+    }
+
     /// A packet that should be answered was, or was not. Whether the client shows that it does not
     /// play along.
     pub fn tells(&mut self, answered: bool) -> bool {
@@ -248,7 +274,9 @@ impl Pairs {
         if self.tried < if self.along { TRIAL } else { FIRST_TRIAL } {
             return false;
         }
-        self.along = self.answered * 100 >= self.tried * ANSWERED_PERCENT;
+        let needless = self.unsized_only && !self.along && self.longer >= SHOWING;
+        self.needless |= needless;
+        self.along = self.answered * 100 >= self.tried * ANSWERED_PERCENT && !needless;
         (self.tried, self.answered) = (0, 0);
         !self.along
     }
@@ -292,7 +320,7 @@ mod tests {
 
     fn on() -> Pairs {
         let mut pairs = Pairs::default();
-        pairs.begin(100);
+        pairs.begin(100, true);
         (0..200).for_each(|n| pairs.came(at(1200 * n)));
         pairs
     }
@@ -349,14 +377,32 @@ mod tests {
         let mut pairs = on();
         assert!((0..15).all(|n| !pairs.tells(n % 2 == 0)) && pairs.tells(false));
         pairs.rest(at(0), 200, false);
-        assert!(!pairs.may_begin(999, at(1)) && pairs.may_begin(1000, at(1)));
-        pairs.begin(1000);
+        assert!(!pairs.may_begin(999, at(1), true) && pairs.may_begin(1000, at(1), true));
+        pairs.begin(1000, true);
         pairs.rest(at(0), 1100, false);
-        assert!(!pairs.may_begin(2699, at(1)) && pairs.may_begin(2700, at(1)));
-        pairs.begin(2700);
+        assert!(!pairs.may_begin(2699, at(1), true) && pairs.may_begin(2700, at(1), true));
+        pairs.begin(2700, true);
         assert!((0..16).all(|_| !pairs.tells(true)) && pairs.plays_along());
         assert!((0..63).all(|n| !pairs.tells(n % 10 > 0)), "one in ten may be lost");
         assert!(!pairs.tells(true));
+    }
+
+    #[test]
+    fn a_client_whose_sizes_tell_is_left_to_them() {
+        let answers = |sizes: [i32; 2], unsized_only| {
+            let mut pairs = Pairs::default();
+            pairs.begin(0, unsized_only);
+            let ended = (0..16).any(|n| {
+                pairs.sized(n % 2 == 0, sizes[n % 2]);
+                pairs.tells(true)
+            });
+            pairs.rest(at(0), 100, false);
+            (ended, pairs.may_begin(u64::MAX, at(1), true))
+        };
+        assert_eq!(answers([38, 36], true), (true, false));
+        assert_eq!(answers([36, 36], true), (false, true), "all of one size");
+        assert_eq!(answers([44, 36], true), (false, true), "something else");
+        assert_eq!(answers([38, 36], false), (false, true), "they vary anyway");
     }
 
     #[test]
@@ -365,6 +411,6 @@ mod tests {
         pairs.repaired(600);
         assert!(!pairs.in_vain(1600) && pairs.in_vain(1601));
         pairs.rest(at(10), 1601, true);
-        assert!(!pairs.may_begin(1700, at(9)) && pairs.may_begin(1700, at(11)));
+        assert!(!pairs.may_begin(1700, at(9), true) && pairs.may_begin(1700, at(11), true));
     }
 }
