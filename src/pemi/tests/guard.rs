@@ -176,7 +176,7 @@ fn packets_pass_a_killed_daemon_and_nothing_is_left_of_it() {
     let Some(net) = Net::new() else { return };
     for stop_first in [false, true] {
         let mut daemon = net.start(&[]);
-        let guard = daemon.guard().unwrap();
+        let guard = daemon.guard();
         let killed = stream(&net, ENDS[0], |count| {
             more(count, 20);
             if stop_first {
@@ -201,7 +201,7 @@ fn packets_pass_a_killed_daemon_and_nothing_is_left_of_it() {
 fn a_guard_that_ends_is_told_of_and_missed_by_no_packet() {
     let Some(net) = Net::new() else { return };
     let mut daemon = net.start(&[]);
-    let guard = daemon.guard().unwrap();
+    let guard = daemon.guard();
     let status = fs::read_to_string(format!("/proc/{guard}/status")).unwrap();
     for line in ["Name:\tqueue-guard", "CapPrm:\t0000000000001000", "CapEff:\t0000000000001000"] {
         assert!(status.contains(line), "{status}");

@@ -119,7 +119,7 @@ fn packets_that_nobody_takes_pass_and_are_counted() {
     let server = socket(&net, "s", server, PORT);
     pass(&client, &server, &payload_of(1200));
     // The guard first, or it would take them.
-    let guard = daemon.guard().unwrap();
+    let guard = daemon.guard();
     lab::signal(guard, libc::SIGSTOP);
     daemon.signal(libc::SIGSTOP);
     let (start, mut buffer) = (Instant::now(), [0; 2048]);

@@ -295,8 +295,20 @@ impl Daemon {
         self.child.id()
     }
 
-    /// The process that watches it.
-    pub fn guard(&self) -> Option<u32> {
+    /// The process that watches it, as soon as it has a name: the daemon does not wait for it,
+    /// and on a busy machine answers before.
+    pub fn guard(&self) -> u32 {
+        let start = Instant::now();
+        loop {
+            if let Some(guard) = self.find_guard() {
+                return guard;
+            }
+            assert!(start.elapsed() < PATIENCE, "there is no guard: {}", self.log());
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn find_guard(&self) -> Option<u32> {
         fs::read_dir("/proc").unwrap().find_map(|entry| {
             let process = entry.unwrap().file_name().to_str()?.parse().ok()?;
             let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
