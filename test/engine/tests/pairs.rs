@@ -2,7 +2,7 @@
 //! Clients whose replies are all of one size: packets change places two by two, so that there is a
 //! reply to each (`src/engine/src/repair/pairs.rs`).
 
-use pemi_engine::{Config, Direction, MS};
+use pemi_engine::{Config, Direction, MS, US};
 use pemi_engine_tests::hop::{Outcome, Scene, run};
 use pemi_engine_tests::packets::number;
 use pemi_engine_tests::router::Done;
@@ -42,6 +42,14 @@ fn losses_that_no_size_shows_are_repaired() {
 }
 
 #[test]
+fn they_are_repaired_where_packets_are_close_and_replies_are_read_two_or_three_at_a_time() {
+    let fast = recall(|seed| Scene { gap: 300 * US, ..padded(seed) });
+    assert!(fast >= 0.85, "{fast} of the losses at 33 Mbit/s");
+    let read = recall(|seed| Scene { gap: 300 * US, reads_every: 750 * US, ..padded(seed) });
+    assert!(read >= 0.8, "{read} of them");
+}
+
+#[test]
 fn each_packet_goes_once_and_at_most_one_place_later() {
     for seed in 1..=4 {
         let outcome = run(&padded(seed));
@@ -60,10 +68,12 @@ fn each_packet_goes_once_and_at_most_one_place_later() {
 #[test]
 fn nothing_changes_places_without_need() {
     let waited = |scene: Scene| run(&scene).waited;
-    assert_eq!(waited(Scene { loss: 0.0, ..padded(1) }), 0, "nothing looks like a loss");
+    let once = waited(Scene { loss: 0.0, ..padded(1) });
+    assert!((200..=260).contains(&once), "{once}: a new hop is tried once, for 500 packets");
     assert_eq!(waited(Scene { loss: 0.02, ..Scene::default() }), 0, "sizes tell");
-    let fast = Scene { gap: 100_000, ..padded(1) };
-    assert_eq!(waited(fast), 0, "replies are less exact than packets are apart");
+    let blurred = Scene { gap: 300 * US, reads_every: 3 * MS, loss: 0.0, ..padded(1) };
+    let soon = waited(blurred);
+    assert!(soon < 100, "{soon} waited although replies are less exact than packets are apart");
 }
 
 #[test]

@@ -8,14 +8,12 @@ use super::Flow;
 use crate::api::{EventKind, Handle, Verdict};
 use crate::flow::context::Context;
 use crate::measure::margin::Margin;
+use crate::repair::expected::{Exactness, Item, What, lost};
 use crate::repair::pairs::{OPEN, Open};
 use crate::rules::Rule;
-use crate::store::cache::{Id, Place};
+use crate::store::cache::Id;
 use crate::time::Nanos;
 
-/// Packets before an answered one that are looked at (chosen: three pairs; what is further back was
-/// looked at before).
-const LOOK_BACK: usize = 6;
 /// On a very lossy hop a copy is lost as easily as anything else, and goes so often at most.
 const MOST_ATTEMPTS: u8 = 2;
 
@@ -34,19 +32,43 @@ impl Flow {
             // Nobody waits for these any more.
             self.take_open();
         }
-        let (packet, copy) = (self.packet_due(cx), self.copy_due(cx));
-        match (packet, copy) {
-            (Some((id, _)), Some((place, _))) if self.together(cx, id, place) => {
-                self.take_answer(cx, place, false);
-                self.answered(cx, packet, size);
-            }
-            (Some((_, off)), Some((_, copy_off))) if off.abs() <= copy_off.abs() => {
-                self.answered(cx, packet, size);
-            }
-            (_, Some((place, _))) => self.take_answer(cx, place, true),
-            (packet, None) => self.answered(cx, packet, size),
+        let copy = self.read_reply(cx, size);
+        self.hold_answer(cx, copy, handle)
+    }
+
+    /// Reads what it is about and what has no reply; whether that is a copy.
+    fn read_reply(&mut self, cx: &mut Context<'_>, size: i32) -> bool {
+        let (due, near) = (cx.came - self.rtt.get(), self.rtt.within(Margin::Near));
+        let Some(pairs) = &mut self.pairs else { return false };
+        let exactness = Exactness {
+            deviation: self.rtt.deviation(),
+            early: near.min(pairs.spacing() / 2),
+            late: self.rtt.within(Margin::Overdue),
+            spacing: pairs.spacing(),
+        };
+        let told = pairs.expected.reply(due, exactness);
+        let certain = !pairs.expected.suspects();
+        let is_copy = |item: &Item| item.what == What::Copy;
+        let mut refuses = false;
+        for copy in told.skipped.iter().filter(|item| is_copy(item)) {
+            pairs.open.retain(|open| !open.gone || open.id != copy.id);
+            refuses |= pairs.needless();
         }
-        self.hold_answer(cx, copy.is_some(), handle)
+        match &told.answered {
+            Some((copy, _)) if is_copy(copy) => self.take_answer(cx, copy),
+            Some((packet, off)) => {
+                if certain {
+                    self.rtt.track(*off);
+                }
+                refuses |= self.answered(packet, *off, size);
+            }
+            None => {}
+        }
+        refuses |= self.unanswered(cx, &told.skipped);
+        if refuses {
+            self.rest_pairs(cx, false);
+        }
+        told.answered.iter().map(|(item, _)| item).chain(&told.skipped).any(is_copy)
     }
 
     /// The end of a burst has been acknowledged, as far as a reply of now can tell.
@@ -87,40 +109,11 @@ impl Flow {
         Verdict::Forward
     }
 
-    /// The packet that a reply is about, and how much later than that one's it is: the nearest that
-    /// should be answered and was not.
-    fn packet_due(&mut self, cx: &Context<'_>) -> Option<(Id, Nanos)> {
-        let due = cx.came - self.rtt.get();
-        let within = self.rtt.within(Margin::Near).max(self.pace.spacing() / 2);
-        let near = self.trail.within(cx.cache, due - within, due + within);
-        let unanswered = near.filter(|(_, record)| record.place.wants_answer());
-        unanswered.map(|(id, record)| (id, due.since(record.at))).min_by_key(|(_, off)| off.abs())
-    }
-
-    /// The copy whose answer is due, by its place among the open ones, and how late this is.
-    fn copy_due(&self, cx: &Context<'_>) -> Option<(usize, Nanos)> {
-        let rtt = self.rtt.get();
-        let open = self.pairs.as_ref()?.open.iter().enumerate().filter(|(_, open)| open.gone);
-        let off = open.map(|(place, open)| (place, cx.came.since(open.sent) - rtt));
-        let nearest = off.min_by_key(|(_, off)| off.abs())?;
-        (nearest.1.abs() <= self.rtt.within(Margin::Expected)).then_some(nearest)
-    }
-
-    /// Whether a packet and a copy went so close together that one reply may be about both.
-    fn together(&self, cx: &Context<'_>, id: Id, place: usize) -> bool {
-        let sent = self.pairs.as_ref().map(|pairs| pairs.open[place].sent);
-        let at = cx.cache.record(id).map(|record| record.at);
-        let apart = sent.zip(at).map(|(sent, at)| sent.since(at).abs());
-        apart.is_some_and(|apart| apart <= self.rtt.within(Margin::Near))
-    }
-
-    /// A reply may be the answer to a copy, which then was needed; `surely`: to nothing else.
-    fn take_answer(&mut self, cx: &mut Context<'_>, place: usize, surely: bool) {
+    /// A reply is the answer to a copy, which then was needed.
+    fn take_answer(&mut self, cx: &mut Context<'_>, copy: &Item) {
         let Some(pairs) = &mut self.pairs else { return };
+        let Some(place) = pairs.open.iter().position(|open| open.id == copy.id) else { return };
         let open = pairs.open.remove(place);
-        if !surely {
-            return;
-        }
         pairs.repaired(self.packets);
         self.repaired += 1;
         self.budget.repaired();
@@ -131,40 +124,36 @@ impl Flow {
         self.event(cx, EventKind::Repair { after_ns: cx.now.since(open.opened) });
     }
 
-    /// A packet was answered by a reply of this size: those before it that were not are missing.
-    fn answered(&mut self, cx: &mut Context<'_>, packet: Option<(Id, Nanos)>, size: i32) {
-        let Some((id, off)) = packet else { return };
-        self.rtt.track(off);
+    /// A packet was answered, so late and by a reply of this size. Whether the client shows that it does
+    /// not play along.
+    fn answered(&mut self, packet: &Item, off: Nanos, size: i32) -> bool {
         self.guard.replied(off.max(0), self.rtt.get());
-        let Some(record) = cx.cache.record_mut(id) else { return };
-        let ahead = record.place == Place::Ahead;
-        record.place = Place::Answered;
-        let number = record.number;
-        let Some(pairs) = &mut self.pairs else { return };
-        pairs.gap = ahead.then_some(id);
-        let settled = pairs.settled;
-        pairs.settled = settled.max(number);
-        pairs.sized(ahead, size);
-        if !ahead {
+        let Some(pairs) = &mut self.pairs else { return false };
+        pairs.gap = packet.what == What::Ahead;
+        pairs.sized(pairs.gap, size);
+        if !pairs.gap {
             self.sizes.rebase(size);
         }
-        let mut refuses = pairs.tells(true);
-        let lost = unanswered(cx, id, settled);
+        pairs.tells(true)
+    }
+
+    /// These were not answered: those of them that were lost go again. Whether the client shows that it
+    /// does not play along.
+    fn unanswered(&mut self, cx: &mut Context<'_>, skipped: &[Item]) -> bool {
         let congested = cx.config.has(Rule::Guard) && self.guard.congested(cx.now, cx.hop);
-        for (id, counts) in lost.into_iter().rev() {
-            let Some(pairs) = &mut self.pairs else { return };
-            refuses |= counts && pairs.tells(false);
+        let mut refuses = false;
+        for packet in lost(skipped) {
+            let Some(pairs) = &mut self.pairs else { break };
+            refuses |= pairs.tells(false);
             if !pairs.plays_along() {
                 continue;
             }
             cx.stats.losses_congestion += u64::from(congested);
             if !congested && self.counted(cx) > 0 {
-                self.missing(cx, id);
+                self.missing(cx, packet.id);
             }
         }
-        if refuses {
-            self.rest_pairs(cx, false);
-        }
+        refuses
     }
 
     /// A packet was not answered: it goes again, and replies wait.
@@ -193,6 +182,7 @@ impl Flow {
     pub(super) fn send_open(&mut self, cx: &mut Context<'_>) {
         while let Some(id) = self.pairs.as_mut().and_then(|pairs| pairs.due(cx.now)) {
             if self.copy(cx, id) {
+                self.await_reply(cx, Some(id), What::Copy);
                 continue;
             }
             if let Some(pairs) = &mut self.pairs {
@@ -210,17 +200,14 @@ impl Flow {
     pub(super) fn answer_overdue(&mut self, cx: &mut Context<'_>) {
         let longest = self.rtt.get() + self.rtt.within(Margin::Overdue);
         let Some(pairs) = &mut self.pairs else { return };
-        let along = pairs.plays_along();
-        let behind = pairs.gap.and_then(|id| cx.cache.after(id)).filter(|_| along);
-        let record = behind.and_then(|id| Some((id, cx.cache.record(id)?)));
-        match record.filter(|(_, it)| it.place == Place::Behind && it.copies == 0) {
-            Some((_, it)) if it.at + longest > cx.now => {
-                let due = it.at + longest;
-                self.conceal.extend(cx.now, due, cx.config.hold_cap);
+        match pairs.expected.oldest().filter(|_| pairs.hides_gap()) {
+            Some(sent) if sent + longest > cx.now => {
+                self.conceal.extend(cx.now, sent + longest, cx.config.hold_cap);
             }
-            Some((id, _)) => {
-                pairs.gap = None;
-                self.missing(cx, id);
+            Some(_) => {
+                pairs.gap = false;
+                let skipped = pairs.expected.end_of_replies();
+                self.unanswered(cx, &skipped);
             }
             None => self.try_again(cx),
         }
@@ -235,26 +222,4 @@ impl Flow {
             }
         }
     }
-}
-
-/// The packets before an answered one that should have been answered, the newest first, and whether
-/// that counts against the client: the one behind need not be answered if the one ahead of it
-/// is missing as well.
-fn unanswered(cx: &Context<'_>, id: Id, settled: u64) -> ArrayVec<(Id, bool), LOOK_BACK> {
-    let mut found = ArrayVec::<(Id, bool), LOOK_BACK>::new();
-    let mut here = id;
-    for _ in 0..LOOK_BACK {
-        let Some(before) = cx.cache.before(here) else { break };
-        here = before;
-        let Some(record) = cx.cache.record(here).filter(|it| it.number > settled) else { break };
-        if record.place == Place::Ahead
-            && let Some((_, counts)) = found.last_mut()
-        {
-            *counts = false;
-        }
-        if record.place.wants_answer() {
-            found.push((here, true));
-        }
-    }
-    found
 }

@@ -52,7 +52,7 @@ impl Flow {
         self.rtt.sent(now, self.last_data, self.last_heard);
         self.note(now, false, len);
         self.budget.forwarded(cx.config.has(Rule::Earn) && self.may_be_late(cx));
-        self.count_time(cx, pause, long);
+        self.count_time(cx, pause, len, long);
         self.guard.forwarded(now);
         cx.ceiling.forwarded(now, len);
         let kept = match bytes {

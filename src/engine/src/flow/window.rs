@@ -10,6 +10,7 @@ use crate::measure::margin::Margin;
 use crate::measure::pace::ticks;
 use crate::measure::rtt::{CLIENT_LATENCY, MOST_LATENESS, Replies};
 use crate::measure::train::PAUSE;
+use crate::repair::conceal::is_own_data;
 use crate::repair::gaps::{self, MAX_WINDOW, Names};
 use crate::repair::plan::WINDOW_WIDTH;
 use crate::rules::Rule;
@@ -36,8 +37,17 @@ impl Flow {
     }
 
     /// Takes note of how fast packets follow each other.
-    pub(super) fn count_time(&mut self, cx: &Context<'_>, pause: Option<Nanos>, long: bool) {
+    pub(super) fn count_time(
+        &mut self,
+        cx: &Context<'_>,
+        pause: Option<Nanos>,
+        len: usize,
+        long: bool,
+    ) {
         self.pace.forwarded(pause.unwrap_or(Nanos::MAX));
+        if is_own_data(len) {
+            self.pace.sized(len);
+        }
         let packets = if cx.config.has(Rule::Packets) { self.packets } else { ticks(cx.now) };
         let round_trip = self.round_trip().unwrap_or(Nanos::MAX / 4);
         self.governor.forwarded(packets, round_trip);

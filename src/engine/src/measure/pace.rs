@@ -15,6 +15,9 @@ const WIDEST: Nanos = MS;
 /// second has as many packets).
 const PAUSE: Nanos = 5 * MS;
 const STREAM: u32 = 24;
+/// What is sent in bulk fills its packets: so many of one size, and none smaller than each path can
+/// carry (RFC 9000, section 14). A frame of a call ends with a part of one.
+const FULL: usize = 1200;
 /// The distance follows each packet by one part in so many (chosen: half of those that are on a
 /// hop of 2 ms at 100 Mbit/s).
 const PART: Nanos = 16;
@@ -25,13 +28,15 @@ const TICK: u64 = 1_110_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     spacing: Nanos,
-    /// Packets since the last pause.
+    /// Packets since the last pause, and since the last one of another size.
     run: u32,
+    full: usize,
+    filled: u32,
 }
 
 impl Pace {
     pub fn new() -> Pace {
-        Pace { spacing: WIDEST, run: 0 }
+        Pace { spacing: WIDEST, run: 0, full: FULL, filled: 0 }
     }
 
     /// A packet follows the one before after this pause.
@@ -42,9 +47,16 @@ impl Pace {
         }
     }
 
-    /// Whether so many packets have followed each other as hardly any frame of a call has.
+    /// A packet with data has this size.
+    pub fn sized(&mut self, len: usize) {
+        self.filled = if len == self.full { self.filled.saturating_add(1) } else { 0 };
+        self.full = len.max(FULL);
+    }
+
+    /// Whether so many packets have followed each other, or were filled, as in hardly any frame of
+    /// a call.
     pub fn streams(&self) -> bool {
-        self.run >= STREAM
+        self.run >= STREAM || self.filled >= STREAM
     }
 
     /// Mean distance of packets that follow each other closely, at most a millisecond.
@@ -86,5 +98,19 @@ mod tests {
         assert!(pace.streams());
         pace.forwarded(33 * MS);
         assert!(!pace.streams());
+    }
+
+    #[test]
+    fn what_fills_its_packets_is_a_stream_however_slow() {
+        let mut pace = Pace::new();
+        for _ in 0..9 {
+            (0..24).for_each(|_| pace.sized(1242));
+            assert!(!pace.streams());
+            pace.sized(700);
+        }
+        (0..100).for_each(|_| pace.sized(160));
+        assert!(!pace.streams(), "a voice");
+        (0..25).for_each(|_| pace.sized(1242));
+        assert!(pace.streams());
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod ceiling;
 pub(crate) mod conceal;
 pub(crate) mod exact;
+pub(crate) mod expected;
 pub(crate) mod gap;
 pub(crate) mod gaps;
 pub(crate) mod governor;

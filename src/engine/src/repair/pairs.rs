@@ -15,7 +15,8 @@
 use arrayvec::ArrayVec;
 
 use crate::api::Handle;
-use crate::store::cache::{Id, Place};
+use crate::repair::expected::Expected;
+use crate::store::cache::Id;
 use crate::time::{MS, Nanos, Time};
 
 /// Copies of which the answer is awaited (chosen: twice the losses of a very lossy hop within a
@@ -43,6 +44,12 @@ const FIRST_TRIAL: u32 = 16;
 const LONGER: core::ops::RangeInclusive<i32> = 1..=4;
 const SHOWING: u32 = 4;
 const ANSWERED_PERCENT: u32 = 75;
+/// Copies that nobody needed, less four times those that somebody did, after which replies are taken to name the
+/// wrong packets (chosen: on a hop that loses as many replies as packets half of the copies are needed, and
+/// a dozen in a row is chance in one case of four thousand).
+const VAIN: u32 = 12;
+const FIRST_VAIN: u32 = 5;
+const NEEDED: u32 = 4;
 /// After so many packets without a repair nothing is won (chosen: as many as make a hop clean), and
 /// before the first one after so many (chosen: a hop that loses one in a hundred has lost two).
 const IN_VAIN: u64 = 1000;
@@ -64,9 +71,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// How it goes.
-    pub fn place(&self) -> Place {
-        if self.overtaken { Place::Behind } else { Place::Plain }
+    /// Whether the client is to reply to it at once.
+    pub fn is_behind(&self) -> bool {
+        self.overtaken
     }
 }
 
@@ -113,19 +120,18 @@ pub(crate) struct Pairs {
     spacing: Nanos,
     waiting: Option<Waiting>,
     pub open: ArrayVec<Open, OPEN>,
-    /// The packet that was answered last, if it went ahead: replies show the one behind it as missing
-    /// until that is answered as well.
-    pub gap: Option<Id>,
-    /// Packets up to this number are answered, or known not to be.
-    pub settled: u64,
+    pub expected: Expected,
+    /// The packet that was answered last went ahead: replies show the one behind it as missing until
+    /// that is answered as well.
+    pub gap: bool,
     /// Packets of the trial under way, and those of them that were answered.
     tried: u32,
     answered: u32,
     /// The number of the packet at the last repair, or at the beginning.
     repaired: u64,
-    /// Something was missing since the beginning, and something was repaired.
-    missed: bool,
+    /// Something was repaired since the beginning.
     of_use: bool,
+    vain: u32,
     /// From which packet on it may be tried again, or after which time if something was repaired
     /// since; and how often it was in vain.
     rests_until: u64,
@@ -146,13 +152,12 @@ impl Pairs {
         !self.on && !told && (packet >= self.rests_until || lossy_again)
     }
 
-    /// Begins; where `unsized_only` it ends if sizes tell.
-    pub fn begin(&mut self, packet: u64, unsized_only: bool) {
+    /// Begins while packets are so far apart; where `unsized_only` it ends if sizes tell.
+    pub fn begin(&mut self, packet: u64, spacing: Nanos, unsized_only: bool) {
         *self = Pairs {
             on: true,
             unsized_only,
-            spacing: MS,
-            settled: packet,
+            spacing,
             repaired: packet,
             failures: self.failures,
             needless: self.needless,
@@ -164,6 +169,7 @@ impl Pairs {
     pub fn end(&mut self) -> Option<Waiting> {
         self.on = false;
         self.open.clear();
+        self.expected.clear();
         self.waiting.take()
     }
 
@@ -245,7 +251,6 @@ impl Pairs {
 
     /// A packet was not answered, and its copy goes then; false if there is no room.
     pub fn follow(&mut self, open: Open, at: Time) -> bool {
-        self.missed = true;
         self.open.try_push(Open { sent: at, gone: false, ..open }).is_ok()
     }
 
@@ -288,13 +293,21 @@ impl Pairs {
 
     /// A copy was needed.
     pub fn repaired(&mut self, packet: u64) {
-        (self.repaired, self.failures, self.of_use) = (packet, 0, true);
+        (self.repaired, self.of_use) = (packet, true);
+        self.vain = self.vain.saturating_sub(NEEDED);
     }
 
-    /// Whether replies show a gap that is to be hidden: one that is nothing but two packets that changed
-    /// places need not be while nothing was ever missing.
+    /// A copy was not needed. Whether too many were not.
+    pub fn needless(&mut self) -> bool {
+        self.vain += 1;
+        self.vain >= if self.of_use { VAIN } else { FIRST_VAIN }
+    }
+
+    /// Whether replies show a gap that is to be hidden, or may do so. That of two packets that changed
+    /// places is hidden, too, of a client that plays along: where packets between them were dropped before
+    /// the router, the sender sees more than one place between the two.
     pub fn hides_gap(&self) -> bool {
-        self.gap.is_some() && self.missed
+        self.gap && self.along || self.expected.suspects()
     }
 
     /// Whether nothing was won for long.
@@ -320,7 +333,7 @@ mod tests {
 
     fn on() -> Pairs {
         let mut pairs = Pairs::default();
-        pairs.begin(100, true);
+        pairs.begin(100, MS, true);
         (0..200).for_each(|n| pairs.came(at(1200 * n)));
         pairs
     }
@@ -335,10 +348,10 @@ mod tests {
         pairs.overtaken(at(1200));
         assert_eq!(pairs.turn(), Turn::Waits);
         let goes = pairs.wait(at(2400), Handle(3), id(), 100 * MS).expect("one has waited");
-        assert_eq!((goes.handle, goes.place()), (Handle(1), Place::Behind));
+        assert_eq!((goes.handle, goes.is_behind()), (Handle(1), true));
         assert!(pairs.overdue(at(5300)).is_none());
         let alone = pairs.overdue(at(5400)).expect("nothing came");
-        assert_eq!((alone.handle, alone.place()), (Handle(3), Place::Plain));
+        assert_eq!((alone.handle, alone.is_behind()), (Handle(3), false));
         assert_eq!(pairs.deadline(), None);
     }
 
@@ -378,10 +391,10 @@ mod tests {
         assert!((0..15).all(|n| !pairs.tells(n % 2 == 0)) && pairs.tells(false));
         pairs.rest(at(0), 200, false);
         assert!(!pairs.may_begin(999, at(1), true) && pairs.may_begin(1000, at(1), true));
-        pairs.begin(1000, true);
+        pairs.begin(1000, MS, true);
         pairs.rest(at(0), 1100, false);
         assert!(!pairs.may_begin(2699, at(1), true) && pairs.may_begin(2700, at(1), true));
-        pairs.begin(2700, true);
+        pairs.begin(2700, MS, true);
         assert!((0..16).all(|_| !pairs.tells(true)) && pairs.plays_along());
         assert!((0..63).all(|n| !pairs.tells(n % 10 > 0)), "one in ten may be lost");
         assert!(!pairs.tells(true));
@@ -391,7 +404,7 @@ mod tests {
     fn a_client_whose_sizes_tell_is_left_to_them() {
         let answers = |sizes: [i32; 2], unsized_only| {
             let mut pairs = Pairs::default();
-            pairs.begin(0, unsized_only);
+            pairs.begin(0, MS, unsized_only);
             let ended = (0..16).any(|n| {
                 pairs.sized(n % 2 == 0, sizes[n % 2]);
                 pairs.tells(true)

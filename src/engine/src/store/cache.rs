@@ -46,28 +46,6 @@ pub(crate) struct Record {
     len: u16,
     /// How many copies were sent.
     pub copies: u8,
-    /// Whether it changed places with another, and whether that was answered.
-    pub place: Place,
-}
-
-/// How a packet went, where packets change places two by two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In its order: it need not be answered.
-    Plain,
-    /// Ahead of the one before it.
-    Ahead,
-    /// Behind the one after it.
-    Behind,
-    /// In one of these ways, and the client has replied to it.
-    Answered,
-}
-
-impl Place {
-    /// Whether the client is to reply to it at once, and has not.
-    pub fn wants_answer(self) -> bool {
-        matches!(self, Place::Ahead | Place::Behind)
-    }
 }
 
 const EMPTY: Record = Record {
@@ -79,7 +57,6 @@ const EMPTY: Record = Record {
     offset: 0,
     len: 0,
     copies: 0,
-    place: Place::Plain,
 };
 
 #[derive(Debug)]
