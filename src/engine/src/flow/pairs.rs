@@ -34,9 +34,9 @@ const EXACT_PART: Nanos = 5;
 const BLURRED_PART: Nanos = 4;
 /// So many packets whose replies were all of one size (chosen: twenty replies to two each).
 const ALIKE: u64 = 40;
-/// After so many it is tried although nothing has looked like a loss (chosen: on a hop that loses one in a
-/// hundred, a client whose sizes tell has shown one with 19 in 20). On a hop that loses nothing this is
-/// once, as it then is known to be clean.
+/// After so many it is tried although nothing has looked like a loss and nothing was repaired (chosen: on a
+/// hop that loses one in a hundred, a client whose sizes tell has shown one with 19 in 20). On a hop that
+/// loses nothing this is once, as it then is known to be clean.
 const ALIKE_FOR_LONG: u64 = 300;
 
 impl Flow {
@@ -138,7 +138,8 @@ impl Flow {
         let lossy = self.budget.proven();
         let restless = lossy && self.sizes.restless() && cx.hop.doubt.hesitates();
         let least = if self.hidden { ALIKE } else { ALIKE_FOR_LONG };
-        let alike = u64::from(self.sizes.alike()) * count >= least;
+        let told_before = self.repaired > 0 && !self.hidden;
+        let alike = !told_before && u64::from(self.sizes.alike()) * count >= least;
         let wanted = restless || alike && (lossy || cx.hop.state(cx.now) != HopState::Clean);
         if !wanted || !self.pairs.as_deref().is_none_or(|pairs| self.is_rested(pairs, restless)) {
             return false;
