@@ -117,8 +117,8 @@ pub(crate) struct Flow {
     train: Train,
     rhythm: Rhythm,
     sizes: Sizes,
-    /// A gap was noticed although its reply was as long as those before.
-    hidden: bool,
+    /// Gaps that were noticed although the reply was as long as those before, less the others.
+    hidden: i8,
     stall: Stall,
     gaps: Gaps,
     missed: Missed,
@@ -180,7 +180,7 @@ impl Flow {
             train: Train::default(),
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
-            hidden: false,
+            hidden: 0,
             stall: Stall::new(),
             gaps: Gaps::new(),
             missed: Missed::new(),

@@ -137,8 +137,8 @@ impl Flow {
         let count = self.rhythm.usual_count();
         let lossy = self.budget.proven();
         let restless = lossy && self.sizes.restless() && cx.hop.doubt.hesitates();
-        let least = if self.hidden { ALIKE } else { ALIKE_FOR_LONG };
-        let told_before = self.repaired > 0 && !self.hidden;
+        let least = if self.hidden > 0 { ALIKE } else { ALIKE_FOR_LONG };
+        let told_before = self.repaired > 0 && self.hidden <= 0;
         let alike = !told_before && u64::from(self.sizes.alike()) * count >= least;
         let wanted = restless || alike && (lossy || cx.hop.state(cx.now) != HopState::Clean);
         if !wanted || !self.pairs.as_deref().is_none_or(|pairs| self.is_rested(pairs, restless)) {

@@ -53,7 +53,7 @@ impl Flow {
         let next = if alone { self.name_next(cx, &mut names) } else { 0 };
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
-        self.hidden |= sign.silent;
+        self.hidden = self.hidden.saturating_add(if sign.silent { 1 } else { -1 });
         let facts = self.facts(cx, sign, since_reply, missing);
         let attempt = plan(&Facts { window, ..facts });
         let width = self.packets_of(cx, attempt.width).max(behind).max(next);
