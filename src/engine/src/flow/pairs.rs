@@ -60,7 +60,7 @@ impl Flow {
             return None;
         }
         let usable = !long && packet.len() <= LARGEST_KEPT;
-        if !usable || !self.may_pair(cx) {
+        if !usable || !self.pace.streams() || !self.may_pair(cx) {
             if self.pairs.as_ref()?.plays_along() {
                 self.end_pairs(cx);
             } else {
@@ -131,8 +131,8 @@ impl Flow {
             && self.time_threshold() >= PLACES * spacing + self.rtt.within(Margin::Same)
     }
 
-    /// Begins where something has looked like a loss, and the client's sizes seem to tell nothing:
-    /// what they are while packets change places tells that for certain.
+    /// Begins where the client's sizes seem to tell nothing: they vary for other reasons, or gaps did not
+    /// show in them. What they are while packets change places tells that for certain.
     fn begin_pairs(&mut self, cx: &mut Context<'_>) -> bool {
         let count = self.rhythm.usual_count();
         let lossy = self.budget.proven();

@@ -47,6 +47,8 @@ enum Veto {
     Doubt,
     /// Hardly any gap has closed for long.
     Hopeless,
+    /// It is a size, which varies for other reasons, and nothing was lost while packets changed places.
+    Restless,
     /// So many gaps stay open that a queue must be overflowing before the router.
     Storm,
     /// As many gaps as can be followed are open.
@@ -56,8 +58,9 @@ enum Veto {
 impl Veto {
     /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
     /// it counts the signs that come as far as to it.
-    const ORDER: [Veto; 11] = [
+    const ORDER: [Veto; 12] = [
         Veto::SwitchedOff,
+        Veto::Restless,
         Veto::Missed,
         Veto::Indifferent,
         Veto::Congestion,
@@ -315,6 +318,11 @@ impl Flow {
         match veto {
             Veto::Indifferent => self.is_indifferent(cx),
             Veto::SwitchedOff => !on(sign.kind.rule()),
+            Veto::Restless => {
+                !matches!(sign.kind, SignKind::Rhythm | SignKind::Skip)
+                    && self.sizes.restless()
+                    && self.pairs.as_ref().is_some_and(|pairs| pairs.found_clean())
+            }
             Veto::Missed => cx.missed.is_some_and(|at| cx.came.since(at) <= self.longest_reply()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
@@ -341,7 +349,7 @@ impl Flow {
     fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32, silent: bool) -> Reading {
         self.heeds.told();
         match veto {
-            Veto::SwitchedOff | Veto::Missed => {}
+            Veto::SwitchedOff | Veto::Missed | Veto::Restless => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
             Veto::Indifferent
             | Veto::Blur

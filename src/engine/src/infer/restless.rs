@@ -10,6 +10,9 @@ const NO_GAP: [i32; 2] = [3, 7];
 /// a hundred is like that).
 const PART: i32 = 128;
 const FROM: i32 = 20;
+/// At first it follows faster, as if so many had come before (chosen: the fewest with which one such reply
+/// alone is not enough, so two are).
+const AT_FIRST: i32 = 52;
 /// Bytes by which one more range makes a reply longer (RFC 9000, section 19.3.1).
 const ONE_RANGE: i32 = 2;
 
@@ -20,6 +23,8 @@ const SHOWN_AGAIN: u8 = 2;
 /// How many replies are longer by what no gap is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Restless {
+    /// Replies that came, counted up to [`PART`].
+    seen: i32,
     /// Their share, in 1024ths.
     share: i32,
     /// What it was before the last one, if that was longer by this and nothing has come since that
@@ -43,7 +48,8 @@ impl Restless {
         let odd = NO_GAP.contains(&excess);
         (self.before, self.shown_again) = (odd.then_some(self.share), 0);
         let sample = if odd { 1024 } else { 0 };
-        self.share += (sample - self.share) / PART;
+        self.seen = (self.seen + 1).min(PART);
+        self.share += (sample - self.share) / (self.seen + AT_FIRST).min(PART);
     }
 
     /// The gap that the last one showed has closed when the reply to a copy was due: if others have shown
@@ -68,6 +74,16 @@ mod tests {
         };
         assert!(after([0, 3, 0, 0]) && after([0, 0, 7, 1]));
         assert!(!after([0, 2, 4, 1]), "gaps make them so much longer");
+    }
+
+    #[test]
+    fn of_the_first_replies_two_are_enough_and_one_is_not() {
+        let mut restless = Restless::default();
+        restless.note(0, 3);
+        assert!(!restless.is());
+        (0..20).for_each(|_| restless.note(0, 0));
+        restless.note(0, 3);
+        assert!(restless.is());
     }
 
     #[test]

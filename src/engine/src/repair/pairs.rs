@@ -182,6 +182,11 @@ impl Pairs {
         self.end()
     }
 
+    /// Whether nothing was lost while they changed places the last time.
+    pub fn found_clean(&self) -> bool {
+        !self.on && self.clean_since.is_some()
+    }
+
     /// A packet came.
     pub fn came(&mut self, now: Time) {
         if let Some(pause) = self.last.replace(now).map(|last| now.since(last))
