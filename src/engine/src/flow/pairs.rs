@@ -60,7 +60,7 @@ impl Flow {
             return None;
         }
         let usable = !long && packet.len() <= LARGEST_KEPT;
-        if !usable || !self.pace.streams() || !self.may_pair(cx) {
+        if !usable || !self.may_pair(cx) {
             if self.pairs.as_ref()?.plays_along() {
                 self.end_pairs(cx);
             } else {
