@@ -321,7 +321,7 @@ impl Flow {
             Veto::Restless => {
                 !matches!(sign.kind, SignKind::Rhythm | SignKind::Skip)
                     && self.sizes.restless()
-                    && self.pairs.as_ref().is_some_and(|pairs| pairs.found_clean())
+                    && self.pairs.as_ref().is_some_and(|pairs| pairs.found_clean(self.packets))
             }
             Veto::Missed => cx.missed.is_some_and(|at| cx.came.since(at) <= self.longest_reply()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),

@@ -182,9 +182,10 @@ impl Pairs {
         self.end()
     }
 
-    /// Whether nothing was lost while they changed places the last time.
-    pub fn found_clean(&self) -> bool {
-        !self.on && self.clean_since.is_some()
+    /// Whether nothing was lost while they changed places the last time, and they are not to do so again
+    /// before this packet.
+    pub fn found_clean(&self, packet: u64) -> bool {
+        !self.on && self.clean_since.is_some() && packet < self.rests_until
     }
 
     /// A packet came.
@@ -428,7 +429,9 @@ mod tests {
         let mut pairs = on();
         pairs.repaired(600);
         assert!(!pairs.in_vain(1600) && pairs.in_vain(1601));
+        assert!(!pairs.found_clean(1601));
         pairs.rest(at(10), 1601, true);
+        assert!(pairs.found_clean(2400) && !pairs.found_clean(2401));
         assert!(!pairs.may_begin(1700, at(9), true) && pairs.may_begin(1700, at(11), true));
     }
 }
