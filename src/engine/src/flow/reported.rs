@@ -86,7 +86,7 @@ impl Flow {
 
     /// A report has come, or will not come any more.
     pub fn on_report(&mut self, cx: &mut Context<'_>, sent: &Sent, fate: Option<Fate>) {
-        self.exact.answered();
+        self.exact.answered(fate == Some(Fate::Arrived));
         if sent.attempt > 0 || fate == Some(Fate::Lost) {
             // As long as it is known which they are.
             self.let_go_clean(cx, CLUMP, Some(sent.id));
@@ -342,7 +342,8 @@ impl Flow {
         let first = self.exact.over().and_then(|over| self.conceal.first_since(over));
         if first.is_some_and(|first| cx.now.since(first) < patience(cx)) {
             self.conceal.end_by(cx.now + CLUMP);
-        } else if self.exact.is_open() {
+        } else if self.exact.is_open() || (first.is_none() && self.exact.owes_reply()) {
+            // Those that are held show a hole, and the one that shows the repair waits for the air.
             self.conceal.end_by(cx.now + cx.config.hold_cap);
         }
         // Unless it has been held for as long as anything may be.

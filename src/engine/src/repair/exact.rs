@@ -25,6 +25,9 @@ const QUIET: core::ops::RangeInclusive<Nanos> = 5 * MS..=20 * MS;
 /// looked at by a timer), and sends no reply meanwhile.
 pub(crate) const STALL: Nanos = 150 * MS;
 
+/// A client that has got so many packets owes a reply (RFC 9000, section 13.2.2).
+const OWES: u32 = 2;
+
 /// A missing packet makes an acknowledgement so much longer: a gap and a range, of a byte each at
 /// least (RFC 9000, section 19.3.1).
 const HOLE_BYTES: i32 = 2;
@@ -42,6 +45,8 @@ pub(crate) struct Exact {
     awaited: u32,
     /// Losses of which the copy was not reported yet.
     open: u32,
+    /// Packets reported as arrived since the last reply.
+    unanswered: u32,
     /// A reply has come since the first of them was reported.
     replied: bool,
     /// When the last of them was repaired, if none has come since.
@@ -85,8 +90,16 @@ impl Exact {
         self.awaited += 1;
     }
 
-    pub fn answered(&mut self) {
+    /// A report is not awaited any more, perhaps because it has come and says that the client
+    /// has the packet.
+    pub fn answered(&mut self, arrived: bool) {
         self.awaited = self.awaited.saturating_sub(1);
+        self.unanswered = self.unanswered.saturating_add(arrived.into());
+    }
+
+    /// Whether a reply is due, so that it must be waiting for the air where none comes.
+    pub fn owes_reply(&self) -> bool {
+        self.unanswered >= OWES
     }
 
     /// A packet was lost, and its copy is on its way.
@@ -118,6 +131,7 @@ impl Exact {
     /// how long replies usually wait.
     pub fn replied(&mut self, now: Time, quiet: Nanos) -> bool {
         self.replied = true;
+        self.unanswered = 0;
         let Some(repaired) = self.repaired.take() else { return false };
         // After a pause that long the client's reorder buffer is being emptied, and the copy
         // comes last.
@@ -225,7 +239,7 @@ mod tests {
         assert!(exact.choose(false, Some(MS), 2 * MS) && exact.own());
         exact.asked();
         assert!(!exact.settled());
-        exact.answered();
+        exact.answered(true);
         assert!(exact.settled());
         assert!(!exact.choose(false, Some(PAUSE), 2 * MS));
         assert!(Exact::default().choose(true, None, 0), "the first packet of a flow");

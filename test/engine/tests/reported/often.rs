@@ -2,7 +2,7 @@
 //! Losses so close to each other that replies come between two of them, and replies that come so
 //! late that they show one which is repaired.
 
-use pemi_engine::{Direction, Fate, MS, Ticket, US};
+use pemi_engine::{Direction, Fate, MS, Nanos, Ticket, US};
 use pemi_engine_tests::packets::short;
 
 use super::bench::{Bench, config};
@@ -28,8 +28,8 @@ fn lose_one_of_three(bench: &mut Bench, first: u64) -> Ticket {
     bench.router.tickets.pop().expect("the copy may get lost as well").0
 }
 
-/// A loss is repaired, and its hole shown by a reply that waits.
-fn repaired() -> Bench {
+/// A loss was repaired so long ago, and its hole is shown by a reply that waits.
+fn repaired_before(span: Nanos) -> Bench {
     let mut bench = Bench::new(config(), 1);
     bench.all_arrived();
     bench.done.clear();
@@ -38,9 +38,13 @@ fn repaired() -> Bench {
     reply(&mut bench, 10);
     bench.pass(MS);
     bench.report(copy, Fate::Arrived);
-    bench.pass(5 * MS);
+    bench.pass(span);
     assert_eq!(bench.wire(Direction::Up).0, [], "another may come that shows the hole");
     bench
+}
+
+fn repaired() -> Bench {
+    repaired_before(5 * MS)
 }
 
 #[test]
@@ -74,4 +78,42 @@ fn soon_after_a_repair_the_newest_of_those_that_waited_goes_first() {
     (12..15).for_each(|number| reply(&mut bench, number));
     bench.pass(6 * MS);
     assert_eq!(bench.wire(Direction::Up).0, [14, 13, 12], "the others may have waited for the air");
+}
+
+/// Packets that arrive, one a millisecond.
+fn arrive(bench: &mut Bench, numbers: std::ops::Range<u64>) {
+    for n in numbers {
+        bench.show(0, Direction::Down, &short(1, n, 1200));
+        bench.pass(MS);
+        bench.all_arrived();
+    }
+}
+
+#[test]
+fn replies_that_show_a_hole_wait_for_one_that_is_kept_from_the_air() {
+    let mut bench = repaired_before(100 * US);
+    // It was sent before the client had read the copy.
+    reply(&mut bench, 11);
+    arrive(&mut bench, 3..23);
+    assert_eq!(bench.wire(Direction::Up).0, [], "the client has twenty packets and owes a reply");
+    reply(&mut bench, 12);
+    bench.pass(2 * MS);
+    assert_eq!(bench.wire(Direction::Up).0, [12, 11, 10]);
+}
+
+#[test]
+fn where_no_more_replies_come_they_do_not_wait_for_ever() {
+    let mut bench = repaired_before(100 * US);
+    reply(&mut bench, 11);
+    arrive(&mut bench, 3..123);
+    assert_eq!(bench.wire(Direction::Up).0, [11, 10]);
+    assert_eq!(bench.router.stats(bench.now).held_now, 0);
+}
+
+#[test]
+fn where_no_reply_is_due_they_do_not_wait_for_it() {
+    let mut bench = repaired_before(100 * US);
+    reply(&mut bench, 11);
+    bench.pass(15 * MS);
+    assert_eq!(bench.wire(Direction::Up).0, [11, 10]);
 }
