@@ -368,7 +368,7 @@ impl<H> Channel<H> {
             }
             (Content::Bar(_), None) => true,
         };
-        self.senders[sender].access[access].ended(answered);
+        self.senders[sender].access[access].ended(answered, self.radio.attempts);
     }
 
     /// Decides about the frames of an aggregate; gives whether any was acknowledged.

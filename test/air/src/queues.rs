@@ -70,6 +70,8 @@ fn span(first: Kind, next: Kind) -> u16 {
 pub(crate) struct Access<H> {
     pub contention: Contention,
     pub window: u32,
+    /// Transmissions in a row that nobody answered.
+    unanswered: u32,
     /// Slots left, once drawn: who loses against another goes on from there.
     pub backoff: Option<u32>,
     pub queues: Vec<Queue<H>>,
@@ -80,7 +82,8 @@ pub(crate) struct Access<H> {
 impl<H> Access<H> {
     fn new(category: Category, role: Role) -> Access<H> {
         let contention = category.contention(role == Role::AccessPoint);
-        Access { contention, window: contention.least, backoff: None, queues: Vec::new(), turn: 0 }
+        let window = contention.least;
+        Access { contention, window, unanswered: 0, backoff: None, queues: Vec::new(), turn: 0 }
     }
 
     /// The queue that may send next.
@@ -97,11 +100,16 @@ impl<H> Access<H> {
         self.turn = queue + 1;
     }
 
-    /// After a transmission that was answered, or not.
-    pub fn ended(&mut self, answered: bool) {
+    /// After a transmission that was answered, or not. The window doubles until the retry counter
+    /// reaches its limit, then both begin anew (IEEE 802.11-2016, section 10.22.2.2).
+    pub fn ended(&mut self, answered: bool, limit: u32) {
         self.backoff = None;
+        self.unanswered = if answered { 0 } else { (self.unanswered + 1) % limit.max(1) };
         let Contention { least, most, .. } = self.contention;
-        self.window = if answered { least } else { (2 * self.window + 1).min(most) };
+        self.window = match self.unanswered {
+            0 => least,
+            _ => (2 * self.window + 1).min(most),
+        };
     }
 }
 

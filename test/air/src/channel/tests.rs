@@ -82,6 +82,20 @@ fn what_is_lost_after_retries_is_the_error_to_the_power_of_the_attempts() {
 }
 
 #[test]
+fn where_nobody_answers_the_backoff_begins_anew_with_each_frame() {
+    // Nothing arrives, requests neither, which then would be all that is sent.
+    let radio = Radio { attempts: 4, bar: false, ..Radio::default() };
+    let (mut channel, ap, client) = channel(radio, constant(1.0), 2);
+    let (fates, _) = stream(&mut channel, (client, ap), 200, 20 * MS);
+    let waited = fates.iter().map(|fate| fate.at - fate.entered);
+    // Four windows of 15 to 127 slots of 9 us are 1.0 ms in the mean, four times the airtime is as
+    // much; windows that went on to grow would be 18 ms.
+    assert!(fates.iter().all(|fate| !fate.delivered && fate.attempts == 4));
+    let mean = waited.sum::<Nanos>() / 200;
+    assert!((3 * MS / 2..3 * MS).contains(&mean), "{mean}");
+}
+
+#[test]
 fn a_full_queue_goes_in_aggregates_of_64_frames_or_4_ms() {
     let (mut channel, ap, client) = channel(Radio::default(), constant(0.0), 1);
     let (fates, _) = stream(&mut channel, (ap, client), 200, 0);
