@@ -48,8 +48,8 @@ pub(crate) trait Outlet {
     /// What to wait for: replies to echo requests, and reports.
     fn interests(&self, into: &mut Interests);
 
-    /// Takes the replies that have come.
-    fn replies(&mut self, now: Time, on_reply: impl FnMut(probe::Reply));
+    /// Takes the replies that have come; of its interests, by their order, these were found ready.
+    fn replies(&mut self, now: Time, ready: &[Interest], on_reply: impl FnMut(probe::Reply));
 
     /// Takes the reports that have come.
     fn reports(&mut self, on_report: impl FnMut(Ticket, Fate));
@@ -111,8 +111,8 @@ impl Outlet for Sockets {
         into.extend(self.reporter.iter().flat_map(Reporter::sockets).map(Interest::end));
     }
 
-    fn replies(&mut self, now: Time, on_reply: impl FnMut(probe::Reply)) {
-        self.prober.receive(now, on_reply);
+    fn replies(&mut self, now: Time, ready: &[Interest], on_reply: impl FnMut(probe::Reply)) {
+        self.prober.receive(now, ready, on_reply);
     }
 
     fn reports(&mut self, on_report: impl FnMut(Ticket, Fate)) {

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use pemi_engine::{Nanos, SEC, Time};
 
+use crate::sys::poll::Interest;
 use crate::sys::{checksum, socket};
 
 const HEADER: usize = 8;
@@ -115,11 +116,12 @@ impl Prober {
         *counter = counter.saturating_add(1);
     }
 
-    /// Takes what has come, at most [`REPLIES`] messages of each socket, and gives the
-    /// replies to our requests to `on_reply`.
-    pub fn receive(&mut self, now: Time, mut on_reply: impl FnMut(Reply)) {
+    /// Takes what has come to those of the sockets that are ready, at most [`REPLIES`] messages of
+    /// each, and gives the replies to our requests to `on_reply`.
+    pub fn receive(&mut self, now: Time, ready: &[Interest], mut on_reply: impl FnMut(Reply)) {
         let mut buffer = [0; 256];
-        for fd in [Some(&self.v4), self.v6.as_ref()].into_iter().flatten() {
+        let sockets = [Some(&self.v4), self.v6.as_ref()].into_iter().flatten();
+        for (fd, _) in sockets.zip(ready).filter(|(_, ready)| ready.is_ready()) {
             for _ in 0..REPLIES {
                 let received = socket::receive_from(fd.as_fd(), &mut buffer);
                 let Ok((len, client)) = received else { break };

@@ -49,6 +49,8 @@ enum Way {
         v4: OwnedFd,
         /// Absent where the kernel has no IPv6.
         v6: Option<OwnedFd>,
+        /// Something was sent by it.
+        used: bool,
         mark: u32,
     },
     /// By the socket for the ports of the bridge, of which this is another handle. Reports of what
@@ -92,7 +94,7 @@ impl Reporter {
         let v4 = open(libc::AF_INET, mark, libc::IPPROTO_IP, libc::IP_HDRINCL)?;
         let v6 = open(libc::AF_INET6, mark, libc::IPPROTO_IPV6, IPV6_HDRINCL);
         let v6 = v6.and_then(reporting).ok();
-        Ok(Reporter::of(Way::Routed { v4: reporting(v4)?, v6, mark }))
+        Ok(Reporter::of(Way::Routed { v4: reporting(v4)?, v6, used: false, mark }))
     }
 
     /// Of packets that leave by the ports of a bridge, through this socket.
@@ -114,10 +116,11 @@ impl Reporter {
         injector: &mut Injector,
     ) -> bool {
         let Some(to) = destination(packet) else { return false };
-        let sent = match &self.way {
+        let sent = match &mut self.way {
             Way::Bridged(_) => injector.send_by(device, packet),
-            Way::Routed { v4, v6, mark } => {
-                let fd = if to.is_ipv4() { Some(v4) } else { v6.as_ref() };
+            Way::Routed { v4, v6, used, mark } => {
+                *used |= to.is_ipv6();
+                let fd = if to.is_ipv4() { Some(&*v4) } else { v6.as_ref() };
                 fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
             }
         };
@@ -138,7 +141,7 @@ impl Reporter {
     /// Takes the reports that have come.
     pub fn receive(&mut self, mut on_report: impl FnMut(Ticket, Fate)) {
         let Reporter { way, key, sent, inbox } = self;
-        for fd in way.sockets() {
+        for fd in way.used() {
             let mut take = |frame: &[u8], acknowledged: bool| {
                 if let Some(ticket) = recognise(key, sent, frame) {
                     on_report(ticket, if acknowledged { Fate::Arrived } else { Fate::Lost });
@@ -157,6 +160,12 @@ impl Way {
             Way::Bridged(fd) => (fd, None),
         };
         std::iter::once(first).chain(second)
+    }
+
+    /// Those to which reports may have come.
+    fn used(&self) -> impl Iterator<Item = &OwnedFd> {
+        let all = !matches!(self, Way::Routed { used: false, .. });
+        self.sockets().take(if all { 2 } else { 1 })
     }
 }
 

@@ -21,6 +21,7 @@ use crate::config::{Config, Mode, Repaired};
 use crate::datapath::capture::{self, Capture, Interests, Seen};
 use crate::datapath::direction::Classifier;
 use crate::datapath::outlet::{self, Outlet};
+use crate::datapath::probe;
 use crate::datapath::teller::{Teller, Told};
 use crate::datapath::ways::Way;
 use crate::log::item::Item;
@@ -198,9 +199,12 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             self.finish()?;
             return Ok(ControlFlow::Break(()));
         }
-        if interests[1..others].iter().any(Interest::is_ready) {
+        let ready = &interests[1..others];
+        if ready.iter().any(Interest::is_ready) {
             let (now, engine) = (self.capture.now(), &mut self.engine);
-            self.outlet.replies(now, |reply| engine.on_probe_reply(now, reply.client, reply.rtt));
+            let on_reply =
+                |reply: probe::Reply| engine.on_probe_reply(now, reply.client, reply.rtt);
+            self.outlet.replies(now, ready, on_reply);
             self.reports()?;
         }
         self.packets()?;

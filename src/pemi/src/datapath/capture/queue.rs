@@ -57,6 +57,8 @@ pub(crate) struct Nfqueue {
     /// Where the packet that was taken last is in it.
     packet: Range<usize>,
     gathering: Gathering,
+    /// Nothing was in the queue when the last wait ended.
+    empty: bool,
     verdicts: Verdicts,
     /// Packets taken from the queue since the start. The number wraps around, as does that
     /// of the verdicts.
@@ -108,6 +110,7 @@ impl Nfqueue {
             next: 0,
             packet: 0..0,
             gathering: Gathering::new(Spare::new()),
+            empty: false,
             verdicts: Verdicts::new(),
             taken: 0,
             before: 0,
@@ -187,11 +190,14 @@ impl Capture for Nfqueue {
         self.beat.works();
         let came = others.last().is_some_and(Interest::is_ready);
         self.gathering.waited(self.now(), came);
+        self.empty = !came;
         Ok(())
     }
 
     fn fill(&mut self) -> io::Result<bool> {
-        self.filled = self.inbox.fill(&self.queue)?;
+        // Where a report woke the worker, nobody need be asked for packets.
+        let empty = std::mem::take(&mut self.empty);
+        self.filled = if empty { 0 } else { self.inbox.fill(&self.queue)? };
         (self.filled_at, self.wall) = (self.now(), None);
         (self.datagram, self.next) = (0, 0);
         Ok(self.filled == BATCH)
@@ -239,6 +245,7 @@ impl Capture for Nfqueue {
     /// Closing a queue makes the kernel drop what waits in it, so it is emptied before.
     fn close(&mut self) -> io::Result<()> {
         self.flush()?;
+        self.empty = false;
         // Packets go on coming. After as many as can wait, all that waited have gone.
         for _ in 0..MAX_LEN {
             self.fill()?;

@@ -243,7 +243,7 @@ impl Outlet for Book {
         into.push(Interest::read(&self.replied));
     }
 
-    fn replies(&mut self, _: Time, mut on_reply: impl FnMut(Reply)) {
+    fn replies(&mut self, _: Time, _: &[Interest], mut on_reply: impl FnMut(Reply)) {
         self.replied.clear();
         for client in self.world.borrow_mut().replies.drain(..) {
             on_reply(Reply { client, rtt: HOP });
