@@ -86,7 +86,7 @@ fn a_hop_that_varies_by_a_third_of_its_length_is_blurred() {
 #[test]
 fn probes_that_wait_do_not_blur_replies_that_keep_time() {
     let mut rtt = after_handshake(3_600);
-    rtt.bound(Ping { smallest: 2 * MS, median: 2600 * US, spread: 1500 * US }, None);
+    rtt.bound(Ping { smallest: 2 * MS, median: 2600 * US, spread: 1600 * US }, None);
     assert!(rtt.blurred() && !rtt.sharp());
     let after = |rtt: &LocalRtt, spacing| {
         let mut rtt = rtt.clone();
