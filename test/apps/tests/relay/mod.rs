@@ -126,12 +126,12 @@ impl Inner {
                 && let Ok((length, from)) = self.sockets[index].recv_from(&mut buffer)
             {
                 match hop {
-                    Hop::Up => {
-                        self.client = Some(from);
-                        self.start.get_or_insert(now);
-                    }
+                    Hop::Up => self.client = Some(from),
                     Hop::Ask => self.asker = Some(from),
                     _ => {}
+                }
+                if hop != Hop::Down {
+                    self.start.get_or_insert(now);
                 }
                 let lossy = matches!(hop, Hop::Up | Hop::Ask);
                 if !lossy || self.random.unit() >= self.options.loss {
