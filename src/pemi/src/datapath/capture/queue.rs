@@ -129,6 +129,15 @@ impl Nfqueue {
         self.taken.wrapping_sub(self.verdicts.given())
     }
 
+    /// Waits, and shows the guard that it does, which would take many pauses in a row for a worker
+    /// that stands still.
+    fn rest(&self, held: u32, interests: &mut Interests, timeout: Option<Nanos>) -> io::Result<()> {
+        self.beat.waits(held, self.numbering.last());
+        poll::wait(interests, timeout)?;
+        self.beat.works();
+        Ok(())
+    }
+
     fn seen(&mut self, packet: Packet) -> Seen {
         self.taken = self.taken.wrapping_add(1);
         self.numbering.seen(packet.id);
@@ -176,7 +185,8 @@ impl Capture for Nfqueue {
             && held == 0
         {
             // Without the queue among them: who waits for it is woken by the first packet.
-            poll::wait(others, Some(timeout.map_or(pause, |timeout| timeout.min(pause))))?;
+            let pause = timeout.map_or(pause, |timeout| timeout.min(pause));
+            self.rest(0, others, Some(pause))?;
             self.gathering.paused(self.now());
             return Ok(());
         }
@@ -185,9 +195,7 @@ impl Capture for Nfqueue {
             timeout = Some(timeout.map_or(guard::MOVE, |timeout| timeout.min(guard::MOVE)));
         }
         others.push(Interest::read(&self.queue));
-        self.beat.waits(held, self.numbering.last());
-        poll::wait(others, timeout)?;
-        self.beat.works();
+        self.rest(held, others, timeout)?;
         let came = others.last().is_some_and(Interest::is_ready);
         self.gathering.waited(self.now(), came);
         self.empty = !came;
