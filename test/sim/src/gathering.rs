@@ -70,13 +70,12 @@ impl<T> Gathering<T> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// The thread is done with them, and goes to sleep if that pays: not while replies are `held`, which
-    /// wait for a packet that may be the next one.
-    pub fn done(&mut self, now: Nanos, held: bool) {
+    /// The thread is done with them, and goes to sleep if that pays.
+    pub fn done(&mut self, now: Nanos) {
         let turn = TURN_OF_A_PACKET * self.taken;
         self.done = Some(now + turn);
         self.pause = (TURNS * turn).clamp(SHORTEST, LONGEST);
-        self.until = (self.soon >= DENSE && !held).then_some(now + turn + self.pause);
+        self.until = (self.soon >= DENSE).then_some(now + turn + self.pause);
     }
 }
 
@@ -85,19 +84,19 @@ mod tests {
     use super::*;
 
     /// Packets this far apart: how many were read at a time.
-    fn read(apart: Nanos, held: bool) -> Vec<usize> {
+    fn read(apart: Nanos) -> Vec<usize> {
         let mut gathering = Gathering::default();
         let mut batches = Vec::new();
         for n in 0..100 {
             let now = n * apart;
             if let Some(at) = gathering.wakes_at().filter(|at| *at <= now) {
                 batches.push(gathering.read(at).len());
-                gathering.done(at, held);
+                gathering.done(at);
             }
             gathering.push(now, n);
             if gathering.is_awake() {
                 batches.push(gathering.read(now).len());
-                gathering.done(now, held);
+                gathering.done(now);
             }
         }
         batches
@@ -105,16 +104,12 @@ mod tests {
 
     #[test]
     fn dense_packets_are_read_together() {
-        assert!(read(250_000, false).iter().all(|batch| *batch == 1));
-        let dense = read(100_000, false);
+        assert!(read(250_000).iter().all(|batch| *batch == 1));
+        let dense = read(100_000);
         assert_eq!(dense[..5], [1; 5]);
         assert!(dense[5..].iter().all(|batch| (2..=3).contains(batch)), "{dense:?}");
         // Turns that take longer the more they take in make pauses grow, up to the longest.
-        let denser = read(60_000, false);
+        let denser = read(60_000);
         assert!(denser.last().is_some_and(|batch| (8..=20).contains(batch)), "{denser:?}");
-        assert!(
-            read(80_000, true).iter().all(|batch| *batch == 1),
-            "what is held waits for the next"
-        );
     }
 }

@@ -95,7 +95,7 @@ impl Router {
             self.read(now, direction, parcel);
         }
         if let Some(gathering) = &mut self.gathering {
-            gathering.done(now, !self.held.is_empty());
+            gathering.done(now);
         }
     }
 

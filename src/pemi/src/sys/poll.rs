@@ -38,6 +38,11 @@ impl Interest {
         Interest(libc::pollfd { fd: fd.as_fd().as_raw_fd(), events, revents: 0 })
     }
 
+    /// Takes this one for ready without asking, so that it is read.
+    pub fn assume_ready(&mut self) {
+        self.0.revents = libc::POLLERR;
+    }
+
     /// Whether the last [`wait`] found this one ready, or in trouble: reading
     /// or writing will tell.
     pub fn is_ready(&self) -> bool {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! When packets come densely they gather for a moment before they are read. Each wake-up costs
 //! a small router as much as forwarding a packet does, and a thread of real-time priority is
-//! woken by every single one.
+//! woken by every single one. With reports there are two for each packet; they gather as well.
 
 use pemi_engine::{MS, Nanos, Time};
 
@@ -24,16 +24,18 @@ pub(super) struct Manner {
     turns: Nanos,
     /// What a packet waits at most where a batch takes as long as that itself.
     longest: Nanos,
+    /// Also while replies are held, which may go on by what is read next: they wait as long.
+    holding: bool,
 }
 
 /// Packets wait on their way to clients and back.
-pub(super) const BOTH: Manner = Manner { turns: 4, longest: 8 * MS / 10 };
+pub(super) const BOTH: Manner = Manner { turns: 4, longest: 8 * MS / 10, holding: true };
 /// The same where a wake-up takes time from nobody: packets that leave together blur what replies tell
 /// (measured in forty downloads at 50 and 100 Mbit/s: 31.4 Mbit/s in the mean, 27.8 with the former).
-const SPARING: Manner = Manner { turns: 1, longest: 4 * MS / 10 };
+const SPARING: Manner = Manner { turns: 1, longest: 4 * MS / 10, holding: true };
 /// Only what clients send waits: half as many packets or fewer, and as far apart as what others
-/// take for two or more.
-pub(super) const REPLIES: Manner = Manner { turns: 16, longest: 2 * MS };
+/// take for two or more. One that is held would wait for longer than a hop's round trip.
+pub(super) const REPLIES: Manner = Manner { turns: 16, longest: 2 * MS, holding: false };
 
 /// Whether packets come densely, and how long to let them gather.
 #[derive(Debug)]
@@ -69,8 +71,9 @@ impl Gathering {
         self.manner = manner;
     }
 
-    /// How long to pause before the next packets, if at all, when the last turn took in `taken`.
-    pub fn pause(&mut self, now: Time, taken: u32) -> Option<Nanos> {
+    /// How long to pause before the next packets, if at all, when the last turn took in `taken` and
+    /// replies are `held` or not.
+    pub fn pause(&mut self, now: Time, taken: u32, held: bool) -> Option<Nanos> {
         if self.paused && taken < WORTH {
             self.soon = 0;
         }
@@ -79,7 +82,7 @@ impl Gathering {
         let manner = if self.spare.look(now) { SPARING } else { self.manner };
         self.pause = (manner.turns * turn).clamp(SHORTEST, manner.longest);
         self.paused = false;
-        (self.soon >= DENSE).then_some(self.pause)
+        (self.soon >= DENSE && (manner.holding || !held)).then_some(self.pause)
     }
 
     /// A pause has ended.
@@ -88,10 +91,10 @@ impl Gathering {
         self.woken = Some(now);
     }
 
-    /// A wait for packets has ended, with one or without.
+    /// A wait for packets has ended, with one or without: something else may have come before it.
     pub fn waited(&mut self, now: Time, came: bool) {
-        let soon = came && now.since(self.begin) < self.pause;
-        self.soon = if soon { self.soon + 1 } else { 0 };
+        let soon = now.since(self.begin) < self.pause;
+        self.soon = if soon { self.soon + u32::from(came) } else { 0 };
         self.woken = Some(now);
     }
 }
@@ -118,7 +121,7 @@ mod tests {
 
         /// One wait and one turn; gives how long the pause was.
         fn step(&mut self, apart: Nanos, turn: Nanos) -> Option<Nanos> {
-            let pause = self.gathering.pause(self.now, self.taken);
+            let pause = self.gathering.pause(self.now, self.taken, false);
             if let Some(pause) = pause {
                 self.now = self.now + pause;
                 self.taken = (pause / apart) as u32;
@@ -188,12 +191,37 @@ mod tests {
     }
 
     #[test]
+    fn replies_that_are_held_gather_where_a_pause_is_short() {
+        for (manner, spare, gathers) in
+            [(BOTH, false, true), (REPLIES, true, true), (REPLIES, false, false)]
+        {
+            let mut played = Played::with(Spare::always(spare));
+            played.gathering.gather(manner);
+            while played.step(MS / 20, 0).is_none() {}
+            let pause = played.gathering.pause(played.now, WORTH, true);
+            assert_eq!(pause.is_some(), gathers);
+        }
+    }
+
+    #[test]
+    fn reports_between_packets_do_not_keep_them_from_gathering() {
+        let mut played = Played::new();
+        for _ in 0..DENSE {
+            assert_eq!(played.gathering.pause(played.now, 0, false), None);
+            played.now = played.now + MS / 20;
+            played.gathering.waited(played.now, false);
+            assert_eq!(played.step(MS / 20, 0), None);
+        }
+        assert_eq!(played.step(MS / 20, 0), Some(SHORTEST));
+    }
+
+    #[test]
     fn a_pause_that_was_cut_short_says_nothing() {
         let mut played = Played::new();
         while played.step(MS / 20, 0).is_none() {}
-        assert!(played.gathering.pause(played.now, WORTH).is_some());
+        assert!(played.gathering.pause(played.now, WORTH, false).is_some());
         played.gathering.paused(played.now + SHORTEST / 10);
-        assert!(played.gathering.pause(played.now, 0).is_some());
+        assert!(played.gathering.pause(played.now, 0, false).is_some());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
+use std::slice;
 
 use pemi_engine::{Handle, Nanos, Time};
 
@@ -131,7 +132,12 @@ impl Nfqueue {
 
     /// Waits, and shows the guard that it does, which would take many pauses in a row for a worker
     /// that stands still.
-    fn rest(&self, held: u32, interests: &mut Interests, timeout: Option<Nanos>) -> io::Result<()> {
+    fn rest(
+        &self,
+        held: u32,
+        interests: &mut [Interest],
+        timeout: Option<Nanos>,
+    ) -> io::Result<()> {
         self.beat.waits(held, self.numbering.last());
         poll::wait(interests, timeout)?;
         self.beat.works();
@@ -180,13 +186,14 @@ impl Capture for Nfqueue {
         let held = self.held();
         let lately = self.taken.wrapping_sub(self.before);
         self.before = self.taken;
-        // What is held waits for a packet that may be the next one.
-        if let Some(pause) = self.gathering.pause(self.now(), lately)
-            && held == 0
+        if let Some(pause) = self.gathering.pause(self.now(), lately, held > 0)
+            && let Some((command, rest)) = others.split_first_mut()
         {
-            // Without the queue among them: who waits for it is woken by the first packet.
+            // Only a command cuts it short. Each of the others would be woken for by itself, and so
+            // would the queue, by its first packet.
             let pause = timeout.map_or(pause, |timeout| timeout.min(pause));
-            self.rest(0, others, Some(pause))?;
+            self.rest(held, slice::from_mut(command), Some(pause))?;
+            rest.iter_mut().for_each(Interest::assume_ready);
             self.gathering.paused(self.now());
             return Ok(());
         }
