@@ -125,8 +125,8 @@ pub(crate) trait Capture {
     fn configure(&mut self, config: &Config);
 
     /// Waits until a packet has come, one of `others` is ready, or the time is over; it may
-    /// end sooner. While packets gather only the first of `others`, by which commands come, is waited
-    /// for. What the capture itself waits for it adds to their end.
+    /// end sooner. While packets gather nobody waits for reports, which are taken for ready then. What
+    /// the capture itself waits for it adds to the end of `others`.
     fn wait(&mut self, others: &mut Interests, timeout: Option<Nanos>) -> io::Result<()>;
 
     /// Takes in a batch of what has come, without waiting. Gives whether there may be more.

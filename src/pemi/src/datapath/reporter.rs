@@ -37,6 +37,8 @@ const UDP: u8 = 17;
 #[derive(Debug)]
 pub(crate) struct Reporter {
     way: Way,
+    /// By which of its sockets something was sent that is reported of.
+    used: [bool; 2],
     key: RandomState,
     sent: Sent,
     inbox: Inbox,
@@ -49,8 +51,6 @@ enum Way {
         v4: OwnedFd,
         /// Absent where the kernel has no IPv6.
         v6: Option<OwnedFd>,
-        /// Something was sent by it.
-        used: bool,
         mark: u32,
     },
     /// By the socket for the ports of the bridge, of which this is another handle. Reports of what
@@ -94,7 +94,7 @@ impl Reporter {
         let v4 = open(libc::AF_INET, mark, libc::IPPROTO_IP, libc::IP_HDRINCL)?;
         let v6 = open(libc::AF_INET6, mark, libc::IPPROTO_IPV6, IPV6_HDRINCL);
         let v6 = v6.and_then(reporting).ok();
-        Ok(Reporter::of(Way::Routed { v4: reporting(v4)?, v6, used: false, mark }))
+        Ok(Reporter::of(Way::Routed { v4: reporting(v4)?, v6, mark }))
     }
 
     /// Of packets that leave by the ports of a bridge, through this socket.
@@ -103,7 +103,13 @@ impl Reporter {
     }
 
     fn of(way: Way) -> Reporter {
-        Reporter { way, key: RandomState::new(), sent: Sent::new(), inbox: Inbox::new() }
+        Reporter {
+            used: [matches!(way, Way::Bridged(_)), false],
+            way,
+            key: RandomState::new(),
+            sent: Sent::new(),
+            inbox: Inbox::new(),
+        }
     }
 
     /// Sends a packet by this interface (0: that of its route), or on a bridge as `injector` does,
@@ -116,11 +122,11 @@ impl Reporter {
         injector: &mut Injector,
     ) -> bool {
         let Some(to) = destination(packet) else { return false };
-        let sent = match &mut self.way {
+        let sent = match &self.way {
             Way::Bridged(_) => injector.send_by(device, packet),
-            Way::Routed { v4, v6, used, mark } => {
-                *used |= to.is_ipv6();
-                let fd = if to.is_ipv4() { Some(&*v4) } else { v6.as_ref() };
+            Way::Routed { v4, v6, mark } => {
+                self.used[usize::from(to.is_ipv6())] = true;
+                let fd = if to.is_ipv4() { Some(v4) } else { v6.as_ref() };
                 fd.is_some_and(|fd| socket::send_by(fd.as_fd(), packet, to, device, *mark).is_ok())
             }
         };
@@ -133,15 +139,15 @@ impl Reporter {
         true
     }
 
-    /// The sockets, so that somebody can wait for reports.
+    /// The sockets of which reports may come.
     pub fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.way.sockets()
+        self.way.used(self.used)
     }
 
     /// Takes the reports that have come.
     pub fn receive(&mut self, mut on_report: impl FnMut(Ticket, Fate)) {
-        let Reporter { way, key, sent, inbox } = self;
-        for fd in way.used() {
+        let Reporter { way, used, key, sent, inbox } = self;
+        for fd in way.used(*used) {
             let mut take = |frame: &[u8], acknowledged: bool| {
                 if let Some(ticket) = recognise(key, sent, frame) {
                     on_report(ticket, if acknowledged { Fate::Arrived } else { Fate::Lost });
@@ -162,10 +168,9 @@ impl Way {
         std::iter::once(first).chain(second)
     }
 
-    /// Those to which reports may have come.
-    fn used(&self) -> impl Iterator<Item = &OwnedFd> {
-        let all = !matches!(self, Way::Routed { used: false, .. });
-        self.sockets().take(if all { 2 } else { 1 })
+    /// Those of them that are `used`.
+    fn used(&self, used: [bool; 2]) -> impl Iterator<Item = &OwnedFd> {
+        self.sockets().zip(used).filter(|(_, used)| *used).map(|(fd, _)| fd)
     }
 }
 

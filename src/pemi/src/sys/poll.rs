@@ -38,8 +38,20 @@ impl Interest {
         Interest(libc::pollfd { fd: fd.as_fd().as_raw_fd(), events, revents: 0 })
     }
 
-    /// Takes this one for ready without asking, so that it is read.
-    pub fn assume_ready(&mut self) {
+    /// Whether this is one for the end only, which reports are as well.
+    pub fn is_end(&self) -> bool {
+        self.0.events == 0
+    }
+
+    /// Leaves this one out of the next [`wait`].
+    pub fn set_aside(&mut self) {
+        // What poll(2) does not heed.
+        self.0.fd = !self.0.fd;
+    }
+
+    /// Takes one that was set aside for ready, so that it is read.
+    pub fn take_for_ready(&mut self) {
+        self.0.fd = !self.0.fd;
         self.0.revents = libc::POLLERR;
     }
 

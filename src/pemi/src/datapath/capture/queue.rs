@@ -4,7 +4,6 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::slice;
 
 use pemi_engine::{Handle, Nanos, Time};
 
@@ -130,6 +129,16 @@ impl Nfqueue {
         self.taken.wrapping_sub(self.verdicts.given())
     }
 
+    /// Lets packets and reports gather: whoever waited for them would be woken by each report, and by
+    /// the first packet.
+    fn pause(&mut self, held: u32, others: &mut Interests, pause: Nanos) -> io::Result<()> {
+        others.iter_mut().filter(|other| other.is_end()).for_each(Interest::set_aside);
+        self.rest(held, others, Some(pause))?;
+        others.iter_mut().filter(|other| other.is_end()).for_each(Interest::take_for_ready);
+        self.gathering.paused(self.now());
+        Ok(())
+    }
+
     /// Waits, and shows the guard that it does, which would take many pauses in a row for a worker
     /// that stands still.
     fn rest(
@@ -186,16 +195,9 @@ impl Capture for Nfqueue {
         let held = self.held();
         let lately = self.taken.wrapping_sub(self.before);
         self.before = self.taken;
-        if let Some(pause) = self.gathering.pause(self.now(), lately, held > 0)
-            && let Some((command, rest)) = others.split_first_mut()
-        {
-            // Only a command cuts it short. Each of the others would be woken for by itself, and so
-            // would the queue, by its first packet.
+        if let Some(pause) = self.gathering.pause(self.now(), lately, held > 0) {
             let pause = timeout.map_or(pause, |timeout| timeout.min(pause));
-            self.rest(held, slice::from_mut(command), Some(pause))?;
-            rest.iter_mut().for_each(Interest::assume_ready);
-            self.gathering.paused(self.now());
-            return Ok(());
+            return self.pause(held, others, pause);
         }
         if held > 0 {
             // A worker that holds packets and does not move counts as hung for the guard.
