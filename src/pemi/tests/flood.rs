@@ -28,7 +28,7 @@ const OF_ONE_CLIENT: u32 = 5_000;
 const LINES: usize = 2;
 /// How often the guard may take the worker for one that stands still, as a machine may that others
 /// disturb. One that is only busy is not taken for one.
-const STILL: usize = 3;
+const STILL: usize = 6;
 /// What a flood may add to the memory in use, in KiB: the tables and the cache filled, and
 /// what waits in the queue. (A whole minute at this rate was measured to add no more.)
 const GROWTH_KIB: u64 = 10 * 1024;
