@@ -127,12 +127,15 @@ pub enum Rule {
     /// Packets change places two by two, so that a client replies to each
     /// ([`crate::repair::pairs`]).
     Pairs,
+    /// Where attempts for the packet before the one that triggered a reply are in vain, another one
+    /// near it is taken for lost ([`crate::repair::naming`]).
+    Place,
 }
 
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 51] = [
+    pub const ALL: [(Rule, &'static str); 52] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -184,6 +187,7 @@ impl Rule {
         (Rule::Missed, "missed"),
         (Rule::Habit, "habit"),
         (Rule::Pairs, "pairs"),
+        (Rule::Place, "place"),
     ];
 }
 

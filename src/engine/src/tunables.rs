@@ -342,7 +342,7 @@ tunables! {
     run_extensions: u32 = 4;
     /// Local round trips for which replies are held in a row before the hop is proven. Chosen:
     /// a copy's reply takes one, and a second attempt another one and a half.
-    unproven_rtts: Nanos = 4;
+    unproven_rtts: i64 = 4;
 
     // Beginning and end: see `repair::start` and `repair::conceal`.
 

@@ -6,6 +6,7 @@ mod checks;
 mod fast;
 mod grid;
 mod habits;
+mod imprecise;
 pub mod offline;
 mod open;
 mod outages;

@@ -26,7 +26,7 @@ pub struct Datagram {
 /// One end of a flow: packets and times in, packets out.
 pub trait Endpoint {
     /// A datagram has arrived.
-    fn receive(&mut self, now: Nanos, datagram: &Datagram);
+    fn receive(&mut self, now: Nanos, datagram: Datagram);
     /// When [`Endpoint::on_timeout`] is wanted.
     fn next_timeout(&mut self) -> Option<Nanos>;
     /// That time has come.

@@ -20,6 +20,8 @@ pub struct Host {
     random: Random,
     inbox: Vec<Datagram>,
     read_at: Option<Nanos>,
+    /// When the endpoint wants to act, as it said when it last did.
+    timeout: Option<Nanos>,
 }
 
 impl Host {
@@ -33,8 +35,17 @@ impl Host {
         seed: u64,
     ) -> Host {
         let random = Random::new(seed);
-        let (inbox, read_at) = (Vec::new(), None);
-        Host { endpoint, start: Some(start), wake, batch, handshake: 0, random, inbox, read_at }
+        Host {
+            endpoint,
+            start: Some(start),
+            wake,
+            batch,
+            handshake: 0,
+            random,
+            inbox: Vec::new(),
+            read_at: None,
+            timeout: None,
+        }
     }
 
     /// The first batch takes so much longer.
@@ -52,11 +63,11 @@ impl Host {
     }
 
     /// When [`Host::act`] is wanted.
-    pub fn next_timeout(&mut self) -> Option<Nanos> {
+    pub fn next_timeout(&self) -> Option<Nanos> {
         if self.start.is_some() {
             return self.start;
         }
-        [self.endpoint.next_timeout(), self.read_at].into_iter().flatten().min()
+        [self.timeout, self.read_at].into_iter().flatten().min()
     }
 
     /// Does what is due and appends what is to be sent.
@@ -64,14 +75,18 @@ impl Host {
         if self.start.is_some_and(|start| start > now) {
             return;
         }
-        let mut acted = self.start.take().is_some();
-        if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
+        let mut acted = false;
+        if self.start.take().is_some() {
+            self.timeout = self.endpoint.next_timeout();
+            acted = true;
+        }
+        if self.timeout.is_some_and(|at| at <= now) {
             self.endpoint.on_timeout(now);
             acted = true;
         }
         if self.read_at.take_if(|at| *at <= now).is_some() {
             for datagram in self.inbox.drain(..) {
-                self.endpoint.receive(now, &datagram);
+                self.endpoint.receive(now, datagram);
                 if self.batch == 0 && self.wake == 0 {
                     self.endpoint.transmit(now, out);
                 }
@@ -80,6 +95,7 @@ impl Host {
         }
         if acted {
             self.endpoint.transmit(now, out);
+            self.timeout = self.endpoint.next_timeout();
         }
     }
 

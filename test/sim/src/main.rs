@@ -150,18 +150,8 @@ enum Command {
     },
     /// Paths and clients drawn at random: whether help does harm where no row was made for it.
     Unseen {
-        /// How many.
-        #[arg(long, default_value_t = 200)]
-        cases: u64,
-        /// The number of the first of them.
-        #[arg(long, default_value_t = 1)]
-        first: u64,
-        /// How many seeds each.
-        #[arg(long, default_value_t = 8)]
-        seeds: u64,
-        /// Options changed in all of them, as with `run`.
-        #[arg(long = "set", value_name = "OPTION=VALUE")]
-        changes: Vec<String>,
+        #[command(flatten)]
+        plan: unseen::Plan,
         /// Print all of them as JSON.
         #[arg(long)]
         json: bool,
@@ -234,8 +224,8 @@ fn main() -> anyhow::Result<()> {
             print!("{}", real::show(&rows));
             real::check(&rows)?;
         }
-        Command::Unseen { cases, first, seeds, changes, json, check } => {
-            let cases = unseen::run(first, cases, seeds, &changes, bar)?;
+        Command::Unseen { plan, json, check } => {
+            let cases = unseen::run(&plan, bar)?;
             if json {
                 println!("{}", serde_json::to_string_pretty(&cases)?);
             } else {

@@ -227,13 +227,11 @@ impl Quinn {
 
     /// The application writes what there is to write and the stack takes.
     fn write(&mut self, now: Nanos) {
-        static ZEROS: [u8; 65_536] = [0; 65_536];
         let Some((_, connection)) = &mut self.connection else { return };
         if let Some(id) = self.request {
             while self.unwritten > 0 {
-                let len = self.unwritten.min(ZEROS.len() as u64) as usize;
-                let Ok(written) = connection.send_stream(id).write(&ZEROS[..len]) else { break };
-                self.unwritten -= written as u64;
+                let Some(written) = write_zeros(connection, id, self.unwritten) else { break };
+                self.unwritten -= written;
                 if self.unwritten == 0 {
                     let _ = connection.send_stream(id).finish();
                 }
@@ -255,9 +253,8 @@ impl Quinn {
         }
         call.open.retain_mut(|(id, left)| {
             while *left > 0 {
-                let len = (*left).min(ZEROS.len() as u64) as usize;
-                let Ok(written) = connection.send_stream(*id).write(&ZEROS[..len]) else { break };
-                *left -= written as u64;
+                let Some(written) = write_zeros(connection, *id, *left) else { break };
+                *left -= written;
             }
             if *left == 0 {
                 let _ = connection.send_stream(*id).finish();
@@ -268,13 +265,13 @@ impl Quinn {
 }
 
 impl Endpoint for Quinn {
-    fn receive(&mut self, now: Nanos, datagram: &Datagram) {
+    fn receive(&mut self, now: Nanos, datagram: Datagram) {
         let at = self.instant(now);
         let ecn = match datagram.ecn {
             Ecn::NotEct => None,
             Ecn::Ect0 => Some(EcnCodepoint::Ect0),
         };
-        let bytes = BytesMut::from(&datagram.bytes[..]);
+        let bytes = BytesMut::from(datagram.bytes);
         self.buffer.clear();
         let event = self.endpoint.handle(at, PEER, None, ecn, bytes, &mut self.buffer);
         match event {
@@ -423,6 +420,15 @@ fn transport(congestion: CongestionControl, first_flight: u64) -> TransportConfi
         }
     }
     config
+}
+
+/// Writes as much of what is left as the stack takes, without a copy; nothing if it takes none.
+fn write_zeros(connection: &mut Connection, id: StreamId, left: u64) -> Option<u64> {
+    static ZEROS: [u8; 65_536] = [0; 65_536];
+    let len = left.min(ZEROS.len() as u64) as usize;
+    let mut chunk = [Bytes::from_static(&ZEROS[..len])];
+    let written = connection.send_stream(id).write_chunks(&mut chunk).ok()?;
+    Some(written.bytes as u64)
 }
 
 /// Reads all that is there; gives the bytes and whether the stream has ended.

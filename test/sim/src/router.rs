@@ -5,13 +5,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use bytes::Bytes;
 use linkem::Nanos;
 use pemi_engine::{
     Action, Config, Direction, Engines, Event, Fate, FlowState, Handle, Outcome, Radio, Station,
     Ticket, Time, Verdict,
 };
 
-use crate::endpoint::Datagram;
+use crate::endpoint::{Datagram, Ecn};
 use crate::gathering::Gathering;
 
 /// IPv4 and UDP headers.
@@ -41,6 +42,13 @@ pub enum Order {
     Echo(IpAddr),
 }
 
+/// What of a parcel its packet at the router does not show.
+#[derive(Clone, Copy)]
+struct Unseen {
+    number: u32,
+    ecn: Ecn,
+}
+
 /// The engine and what it holds.
 pub struct Router {
     engine: Engines,
@@ -49,8 +57,9 @@ pub struct Router {
     gathering: Option<Gathering<(Direction, Parcel)>>,
     held: HashMap<u32, (Direction, Parcel)>,
     next_handle: u32,
-    /// Datagrams of both directions by flow and IP identification.
-    sent: [HashMap<(usize, u16), Parcel>; 2],
+    /// Of both directions, by flow and IP identification, what a packet does not show: a copy
+    /// has it from the original.
+    sent: [HashMap<(usize, u16), Unseen>; 2],
     orders: VecDeque<Order>,
     packet: Vec<u8>,
     /// Packets that were held.
@@ -104,8 +113,8 @@ impl Router {
         self.write_packet(direction, &parcel);
         let handle = self.next_handle;
         self.next_handle += 1;
-        let number = parcel.number as u16;
-        self.sent[direction as usize].insert((parcel.flow, number), parcel.clone());
+        let Parcel { flow, number, datagram: Datagram { ecn, .. }, .. } = parcel;
+        self.sent[direction as usize].insert((flow, number as u16), Unseen { number, ecn });
         match self.engine.on_packet(time(now), direction, &self.packet, Handle(handle)) {
             Verdict::Forward | Verdict::Bypass => {
                 self.orders.push_back(Order::Send(direction, parcel));
@@ -195,22 +204,22 @@ impl Router {
                     orders.push_back(Order::Send(direction, parcel));
                 }
                 Action::Inject { direction, packet } => {
-                    let number = u16::from_be_bytes([packet[4], packet[5]]);
                     let flow = flow_of(clients, direction, packet);
-                    let original = &sent[direction as usize][&(flow, number)];
-                    orders.push_back(Order::Send(
-                        direction,
-                        Parcel { copy: true, ..original.clone() },
-                    ));
+                    let parcel = copy(&sent[direction as usize], flow, packet, None);
+                    orders.push_back(Order::Send(direction, parcel));
                 }
                 Action::Send { ticket, packet, original } => {
-                    let number = u16::from_be_bytes([packet[4], packet[5]]);
-                    let flow = flow_of(clients, Direction::Down, packet);
-                    let known = &sent[Direction::Down as usize][&(flow, number)];
-                    let parcel = Parcel { copy: original.is_none(), ticket, ..known.clone() };
-                    if let Some(original) = original {
-                        held.remove(&original.0).expect("what is sent instead was held");
-                    }
+                    let parcel = match original {
+                        Some(original) => {
+                            let (_, parcel) =
+                                held.remove(&original.0).expect("what is sent instead was held");
+                            Parcel { ticket, ..parcel }
+                        }
+                        None => {
+                            let flow = flow_of(clients, Direction::Down, packet);
+                            copy(&sent[Direction::Down as usize], flow, packet, ticket)
+                        }
+                    };
                     orders.push_back(Order::Send(Direction::Down, parcel));
                 }
                 Action::Probe { client } => orders.push_back(Order::Echo(client)),
@@ -257,6 +266,19 @@ pub fn write_headers(
     out.extend_from_slice(&to.1.to_be_bytes());
     out.extend_from_slice(&(len - 20).to_be_bytes());
     out.extend_from_slice(&[0, 0]);
+}
+
+/// What the router sends in place of the sender.
+fn copy(
+    sent: &HashMap<(usize, u16), Unseen>,
+    flow: usize,
+    packet: &[u8],
+    ticket: Option<Ticket>,
+) -> Parcel {
+    let identification = u16::from_be_bytes([packet[4], packet[5]]);
+    let Unseen { number, ecn } = sent[&(flow, identification)];
+    let datagram = Datagram { bytes: Bytes::copy_from_slice(&packet[HEADERS..]), ecn };
+    Parcel { flow, number, copy: true, ticket, datagram }
 }
 
 fn client_port(flow: usize) -> u16 {

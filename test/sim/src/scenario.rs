@@ -360,6 +360,10 @@ pub enum ClientKind {
     Timestamps,
     /// Every 2nd; one of four acknowledgements is longer by 1 to 6 bytes.
     Varying,
+    /// As tquic: every 2nd, and no sooner on a gap.
+    Tquic,
+    /// As aioquic: by a timer alone, 1 ms after the first packet that is not acknowledged yet.
+    Aioquic,
     /// TCP with cubic at the server: not QUIC, never helped.
     Tcp,
 }

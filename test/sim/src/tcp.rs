@@ -158,7 +158,7 @@ impl Server {
 }
 
 impl Endpoint for Server {
-    fn receive(&mut self, now: Nanos, datagram: &Datagram) {
+    fn receive(&mut self, now: Nanos, datagram: Datagram) {
         if &datagram.bytes[..] == REQUEST {
             self.started = true;
             return;
@@ -266,7 +266,7 @@ impl Client {
 }
 
 impl Endpoint for Client {
-    fn receive(&mut self, now: Nanos, datagram: &Datagram) {
+    fn receive(&mut self, now: Nanos, datagram: Datagram) {
         let Some(head) = datagram.bytes.first_chunk() else { return };
         let segment = u64::from_be_bytes(*head);
         self.request_at = None;

@@ -5,6 +5,7 @@
 //! is the same on every machine: its number is its seed. What comes out is the goodput with the
 //! engine as a multiple of that without, over the same seeds.
 
+use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -78,8 +79,8 @@ impl Dice {
     }
 }
 
-/// The options of a case, and whether its hop loses packets.
-fn draw(number: u64) -> (Vec<String>, bool) {
+/// The options of a case, and whether its hop loses packets: never if all are to be `clean`.
+fn draw(number: u64, clean: bool) -> (Vec<String>, bool) {
     let mut dice = Dice(Random::new(number));
     let mut options = Vec::new();
     let mut set = |name: &str, value: String| options.push(format!("{name}={value}"));
@@ -93,6 +94,7 @@ fn draw(number: u64) -> (Vec<String>, bool) {
     set("wifi.delay_ms", format!("{:?}", dice.of(&[0.5, 1.0, 2.0, 5.0, 10.0])));
     set("wifi.jitter_percent", format!("{:?}", dice.of(&[0.0, 0.0, 10.0, 30.0, 60.0])));
     let down: f64 = dice.of(&[0.0, 0.0, 0.1, 0.5, 1.0, 1.0, 2.0, 4.0, 8.0]);
+    let down = if clean { 0.0 } else { down };
     let up = dice.of(&[0.0, down, down]);
     set("wifi.loss_down", format!("{{ percent = {down:?} }}"));
     set("wifi.loss_up", format!("{{ percent = {up:?} }}"));
@@ -114,15 +116,31 @@ fn draw(number: u64) -> (Vec<String>, bool) {
     (options, down > 0.0)
 }
 
-/// Runs so many cases from a number on, each with so many seeds, and options changed in all of them.
-pub fn run(
-    first: u64,
+/// What is run.
+#[derive(Args, Clone, Debug)]
+pub struct Plan {
+    /// How many.
+    #[arg(long, default_value_t = 200)]
     cases: u64,
+    /// The number of the first of them.
+    #[arg(long, default_value_t = 1)]
+    first: u64,
+    /// How many seeds each.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    changes: &[String],
-    progress: impl Fn(usize) -> ProgressBar,
-) -> anyhow::Result<Vec<Case>> {
-    let drawn: Vec<_> = (first..first + cases).map(|number| (number, draw(number))).collect();
+    /// No hop loses anything: what help costs where there is nothing to repair.
+    #[arg(long)]
+    clean: bool,
+    /// Options changed in all of them, as with `run`.
+    #[arg(long = "set", value_name = "OPTION=VALUE")]
+    changes: Vec<String>,
+}
+
+/// Runs the cases of a plan.
+pub fn run(plan: &Plan, progress: impl Fn(usize) -> ProgressBar) -> anyhow::Result<Vec<Case>> {
+    let Plan { cases, first, seeds, clean, ref changes } = *plan;
+    let numbers = first..first.saturating_add(cases);
+    let drawn: Vec<_> = numbers.map(|number| (number, draw(number, clean))).collect();
     let scenarios = drawn.iter().map(|(_, (options, _))| {
         let options: Vec<String> = options.iter().chain(changes).cloned().collect();
         matrix::parse("", &options)
@@ -176,9 +194,12 @@ pub fn show(cases: &[Case], worst: usize) -> String {
     }
     for (name, lossy) in [("without losses", false), ("with losses", true)] {
         let those: Vec<Case> = cases.iter().filter(|case| case.lossy == lossy).cloned().collect();
+        if those.is_empty() {
+            continue;
+        }
         let logs: f64 = those.iter().map(|case| case.times_off().ln()).sum();
         let (harmed, least) = harmed(&those);
-        let (all, mean) = (those.len(), (logs / those.len().max(1) as f64).exp());
+        let (all, mean) = (those.len(), (logs / those.len() as f64).exp());
         text += &format!(
             "{name}: {mean:.3} x off in the geometric mean of {all} cases, {harmed} below {HARMED}, \
              the worst {least:.2}\n"
@@ -203,13 +224,29 @@ pub fn check(cases: &[Case]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::LossModel;
 
     #[test]
     fn a_number_is_a_case() {
-        assert_eq!(draw(7), draw(7));
-        assert_ne!(draw(7), draw(8));
+        assert_eq!(draw(7, false), draw(7, false));
+        assert_ne!(draw(7, false), draw(8, false));
         for number in 0..300 {
-            matrix::parse("", &draw(number).0).unwrap();
+            matrix::parse("", &draw(number, false).0).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_clean_case_is_the_same_but_for_its_losses() {
+        for number in 0..100 {
+            let (lossy, clean) = (draw(number, false), draw(number, true));
+            assert!(!clean.1);
+            let without_losses = |options: &[String]| -> Vec<String> {
+                options.iter().filter(|it| !it.starts_with("wifi.loss_")).cloned().collect()
+            };
+            assert_eq!(without_losses(&lossy.0), without_losses(&clean.0));
+            let scenario = matrix::parse("", &clean.0).unwrap();
+            let none = LossModel::Percent(0.0);
+            assert_eq!((&scenario.wifi.loss_down, &scenario.wifi.loss_up), (&none, &none));
         }
     }
 

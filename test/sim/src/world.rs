@@ -214,8 +214,8 @@ impl World {
         })
     }
 
-    fn next_time(&mut self) -> Option<Nanos> {
-        let hosts = self.lines.iter_mut().flat_map(|line| {
+    fn next_time(&self) -> Option<Nanos> {
+        let hosts = self.lines.iter().flat_map(|line| {
             [line.server.next_timeout(), line.client.next_timeout()].into_iter().flatten()
         });
         let hosts = hosts.min();

@@ -47,6 +47,11 @@ impl Flow {
             spacing: pairs.spacing(),
         };
         let told = pairs.expected.reply(due, exactness);
+        if let Some((_, off)) = told.answered.filter(|_| told.last)
+            && let Some(longer) = pairs.ended(off)
+        {
+            self.rtt.lengthen(longer);
+        }
         let certain = !pairs.expected.suspects();
         let is_copy = |item: &Item| item.what == What::Copy;
         let mut refuses = false;

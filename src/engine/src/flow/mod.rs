@@ -10,6 +10,7 @@ mod habit;
 mod info;
 mod mirror;
 mod missed;
+mod naming;
 mod other;
 pub(crate) mod out;
 mod pairs;
@@ -47,6 +48,7 @@ use crate::repair::exact::Exact;
 use crate::repair::gaps::Gaps;
 use crate::repair::governor::Governor;
 use crate::repair::missed::Missed;
+use crate::repair::naming::Naming;
 use crate::repair::pairs::Pairs;
 use crate::repair::start::Start;
 use crate::repair::tail::Tail;
@@ -121,6 +123,7 @@ pub(crate) struct Flow {
     hidden: i8,
     stall: Stall,
     gaps: Gaps,
+    naming: Naming,
     missed: Missed,
     exact: Exact,
     /// The client has moved, and has not spoken since. What was sent before this had arrived.
@@ -183,6 +186,7 @@ impl Flow {
             hidden: 0,
             stall: Stall::new(),
             gaps: Gaps::new(),
+            naming: Naming::new(),
             missed: Missed::new(),
             exact: Exact::default(),
             moved: None,

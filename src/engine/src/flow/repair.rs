@@ -6,17 +6,19 @@ use arrayvec::ArrayVec;
 use super::Flow;
 use crate::api::EventKind;
 use crate::flow::context::Context;
+use crate::flow::naming::Named;
 use crate::flow::out::Queued;
 use crate::infer::rhythm::Beat;
 use crate::infer::sign::{GapSign, SignKind};
+use crate::measure::hop::HopState;
 use crate::measure::margin::Margin;
 use crate::repair::conceal::last_reply_due;
 use crate::repair::gap::{Gap, NAMES};
-use crate::repair::gaps::{self, MAX_WINDOW, Names};
+use crate::repair::gaps::{self, MAX_WINDOW};
 use crate::repair::plan::{Facts, Width, plan};
 use crate::repair::{proof, unheard};
 use crate::rules::Rule;
-use crate::store::cache::{Cache, Id};
+use crate::store::cache::Id;
 use crate::time::Time;
 
 /// A client that counts to this many replies often (RFC 9000, section 13.2.2).
@@ -34,31 +36,16 @@ impl Flow {
         last: Option<Time>,
     ) {
         let now = cx.now;
-        let since_reply = previous.map_or(0, |previous| {
-            gaps::since_reply(previous, cx.came, &self.rtt, &mut self.trail, cx.cache)
-        });
-        let mut names =
-            gaps::rank(sign.shown, &self.rtt, &mut self.trail, cx.cache, since_reply + 2);
-        if (self.rhythm.counts_high() || beat.early) && self.rtt.sharp() {
-            self.name_by_chain(cx.cache, &beat, &mut names);
-        }
-        let mut window = self.name_window(cx, last, &mut names);
-        let front = self.stall.take_front(cx.came);
-        if let Some(front) = front {
-            window = None;
-            names = gaps::from(front, cx.cache);
-        }
-        let behind = if window.is_none() { self.name_behind(cx, &beat, &mut names) } else { 0 };
-        let alone = window.is_none() && front.is_none() && behind == 0;
-        let next = if alone { self.name_next(cx, &mut names) } else { 0 };
+        let named = self.name(cx, &sign, &beat, previous, last);
+        let Named { names, since_reply, window, front, .. } = named;
         let missing = names.first().and_then(|id| cx.cache.record(*id)).map_or(0, |r| r.number);
         self.tell_loss(cx, missing);
         self.hidden = self.hidden.saturating_add(if sign.silent { 1 } else { -1 });
-        let facts = self.facts(cx, sign, since_reply, missing);
-        let attempt = plan(&Facts { window, ..facts });
-        let width = self.packets_of(cx, attempt.width).max(behind).max(next);
+        let stalled = front.is_some();
+        let attempt = plan(&self.facts(cx, sign, since_reply, missing, window, stalled));
+        let width = self.packets_of(cx, attempt.width).max(named.behind).max(named.next);
         // Skipped packet numbers look like gaps and spend what a new hop is allowed, before the first loss.
-        for id in names.iter().take(width.min(attempt.allowed.max(next))) {
+        for id in names.iter().take(width.min(attempt.allowed.max(named.next))) {
             self.resend(cx, *id);
         }
         if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {
@@ -71,6 +58,7 @@ impl Flow {
             missing,
             edge: names.first().copied(),
             extended: 0,
+            by_place: named.by_place,
             names: names.iter().take(NAMES).copied().collect(),
             attempts: 1,
             overdue: opened + attempt.span,
@@ -105,7 +93,15 @@ impl Flow {
     }
 
     /// The facts by which [`plan`] decides.
-    fn facts(&self, cx: &Context<'_>, sign: GapSign, since_reply: usize, missing: u64) -> Facts {
+    fn facts(
+        &self,
+        cx: &Context<'_>,
+        sign: GapSign,
+        since_reply: usize,
+        missing: u64,
+        window: Option<usize>,
+        stalled: bool,
+    ) -> Facts {
         let sharp = self.rtt.sharp();
         let pays =
             self.uplink.is_some() || !cx.config.has(Rule::Worth) || cx.hop.worth.hides(cx.now);
@@ -121,13 +117,16 @@ impl Flow {
             sharp,
             proven: self.budget.proven(),
             very_lossy: self.budget.very_lossy(),
+            // A hop that was away has lost what was under way, whatever other signs have meant.
+            clean: !stalled && cx.hop.state(cx.now) == HopState::Clean,
+            in_vain: !stalled && cx.hop.doubt.is_used(),
             decimating: self.rhythm.decimating(),
             replies_often: self.rhythm.replies_often(),
             batch_wait: self.rhythm.batch_wait(),
             thin_reply_wait: self.rhythm.thin_reply_wait(),
             since_reply,
-            window: None,
-            allowed: self.budget.first_attempt(sharp).min(self.counted(cx)),
+            window,
+            allowed: self.budget.first_attempt(sharp, window.is_some()).min(self.counted(cx)),
             missing,
             sent: self.packets,
             conceal: conceals.then_some(cx.config.hold_cap),
@@ -153,46 +152,6 @@ impl Flow {
         let apart = self.rtt.within(Margin::Same) < self.pace.spacing();
         let pays = self.budget.very_lossy() || apart && self.budget.proven();
         often && pays && self.rtt.sharp()
-    }
-
-    /// More packets came since the reply before than this client lets pass: acknowledgements were
-    /// lost, and the gap may be before what caused any of them. How many packets that names.
-    fn name_behind(&mut self, cx: &Context<'_>, beat: &Beat, names: &mut Names) -> usize {
-        let usual = self.rhythm.usual_count();
-        let lost = beat.fast && beat.count > usual + 1;
-        if !(lost && cx.config.has(Rule::Behind) && self.tells_each()) {
-            return 0;
-        }
-        let Some((trigger, _)) = self.trail.nearest(cx.cache, cx.came - self.rtt.get()) else {
-            return 0;
-        };
-        let mut found = unheard::behind(trigger, beat.count, usual, cx.cache);
-        let behind = found.len();
-        let others = names.iter().filter(|name| !found[..behind].contains(name));
-        let room = found.remaining_capacity();
-        let others: Names = others.take(room).copied().collect();
-        found.extend(others);
-        *names = found;
-        behind
-    }
-
-    /// Packets in a row were acknowledged one by one: the gap is before the first of them.
-    fn name_by_chain(&self, cache: &Cache, beat: &Beat, names: &mut Names) {
-        if !(beat.fast && beat.count == 1 && beat.chain > 1 && beat.chain < beat.trigger) {
-            return;
-        }
-        let mut id = self.trail.newest(cache);
-        while let Some(here) = id {
-            let Some(record) = cache.record(here).filter(|r| r.number >= beat.chain - 1) else {
-                return;
-            };
-            if record.number == beat.chain - 1 {
-                names.retain(|name| *name != here);
-                let _ = names.try_insert(0, here);
-                return;
-            }
-            id = cache.before(here);
-        }
     }
 
     /// A copy was acknowledged and the gap is still there: several packets in a row were lost,
@@ -280,6 +239,11 @@ impl Flow {
             if cx.config.has(Rule::Alias) && !self.is_late(cx) {
                 self.rtt.leave_alias(self.pace.spacing());
             }
+        }
+        if let [gap] = self.gaps.open()
+            && (by_copy || gap.attempts > 1)
+        {
+            self.naming.closed(gap);
         }
         for gap in self.gaps.take_gaps() {
             if by_copy {
@@ -429,6 +393,8 @@ impl Flow {
     }
 
     /// What to resend for the gap at `place`; nothing if it is to be abandoned.
+    // Inlined it takes 200 bytes more on MIPS.
+    #[inline(never)]
     fn next_attempt(&mut self, cx: &mut Context<'_>, place: usize) -> ArrayVec<Id, MAX_WINDOW> {
         let allowed = self.budget.tokens(self.rtt.sharp()).min(MAX_WINDOW);
         let gap = &self.gaps.open()[place];
@@ -436,17 +402,29 @@ impl Flow {
             return ArrayVec::new();
         }
         let times = (gap.shown(), gap.heard(), gap.told());
-        if let Some(rest) = self.rest_of_window(cx, times, allowed) {
+        let mut named = gap.names.clone();
+        if let Some(mut rest) = self.rest_of_window(cx, times, allowed) {
+            // A copy is lost as easily as anything else.
+            for name in named {
+                if rest.len() < allowed && !rest.contains(&name) {
+                    rest.push(name);
+                }
+            }
             return rest;
         }
         let gap = &self.gaps.open()[place];
-        if cx.config.has(Rule::Again) && self.tells_each() {
+        let trusted = !gap.by_place || !cx.config.has(Rule::Place) || self.naming.trusted();
+        if cx.config.has(Rule::Again) && self.tells_each() && trusted {
             let names =
                 unheard::again(gap, self.acknowledged, &self.rtt, &mut self.trail, cx.cache);
             return names.into_iter().take(allowed).collect();
         }
         if gap.goes_by_name(self.rtt.sharp()) {
-            return gap.names.iter().take(allowed).copied().collect();
+            if !trusted && named.len() > 1 {
+                // Another packet may be as likely as that the copy was lost.
+                named.swap(0, 1);
+            }
+            return named.into_iter().take(allowed).collect();
         }
         gaps::window(gap.shown(), cx.now, &self.rtt, &mut self.trail, cx.cache, allowed)
     }

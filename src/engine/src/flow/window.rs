@@ -108,6 +108,23 @@ impl Flow {
         self.rtt.replies().filter(|_| close && self.may_name_windows(cx))
     }
 
+    /// The same, and before copies have told what probes let expect, where packets are closer than what
+    /// hosts take. Of a client whose counts are not known yet nothing is expected: it may count to ten.
+    fn expected_replies(&self, cx: &Context<'_>) -> Option<Replies> {
+        let unknown = self.rtt.replies().is_none()
+            && self.pace.spacing() < CLIENT_LATENCY
+            && self.rhythm.usual_count() > 0
+            && self.may_name_windows(cx);
+        if unknown { self.rtt.expected() } else { self.replies(cx) }
+    }
+
+    /// How long before a reply the newest packet was sent that it is about: a host reads all that has
+    /// come, so that is half the packets' distance more than the least on average, however late the host
+    /// is. The reply to a copy takes longer, since it is the oldest of what is read.
+    fn newest_read(&self, replies: Replies) -> Nanos {
+        (replies.soonest + self.pace.spacing() / 2).min(replies.usual)
+    }
+
     /// Whether the client replies in a way in which what it shows tells of a time.
     fn may_name_windows(&self, cx: &Context<'_>) -> bool {
         cx.config.has(Rule::Window)
@@ -140,20 +157,24 @@ impl Flow {
         (self.rtt.get() - self.rtt.within(Margin::Same), self.rtt.get())
     }
 
-    /// Names what may be lost by a reply that has come now and revealed a gap; `last` is when the
-    /// acknowledgement before it came. How many these are, if there are any.
+    /// Names what may be lost by a reply that came when a gap was `shown`; `last` is when the
+    /// acknowledgement before this one came. How many these are, if there are any.
     pub(super) fn name_window(
         &mut self,
         cx: &Context<'_>,
+        shown: Time,
         last: Option<Time>,
         names: &mut Names,
     ) -> Option<usize> {
-        let Replies { soonest, usual, lateness } = self.replies(cx)?;
-        let from = cx.came - soonest - lateness;
+        let replies = self.expected_replies(cx)?;
+        let Replies { soonest, lateness, .. } = replies;
+        let from = shown - soonest - lateness;
         // What came before the last one would have shown the gap to it.
+        let last = last.filter(|last| *last < shown);
         let from = last.map_or(from, |last| from.max(last - soonest)) - 2 * MARGIN;
-        let window = (from, cx.came - soonest + MARGIN);
-        let found = gaps::between(window, cx.came - usual, &mut self.trail, cx.cache);
+        let window = (from, shown - soonest + MARGIN);
+        let due = shown - self.newest_read(replies);
+        let found = gaps::between(window, due, &mut self.trail, cx.cache);
         if found.is_empty() {
             return None;
         }
@@ -190,18 +211,20 @@ impl Flow {
         (shown, heard, told): (Time, Time, Option<Time>),
         most: usize,
     ) -> Option<ArrayVec<Id, MAX_WINDOW>> {
-        let Replies { soonest, usual, lateness } = self.replies(cx)?;
+        let replies = self.replies(cx)?;
+        let Replies { soonest, lateness, .. } = replies;
+        let newest = self.newest_read(replies);
         let mut rest: ArrayVec<Id, MAX_WINDOW> = ArrayVec::new();
         if cx.config.has(Rule::Hidden) && self.is_late(cx) {
             let told = told.unwrap_or(cx.now);
             let from = heard - soonest - 2 * MARGIN;
             let window = (from, told - soonest + MARGIN);
-            let found = gaps::between(window, told - usual, &mut self.trail, cx.cache);
+            let found = gaps::between(window, told - newest, &mut self.trail, cx.cache);
             rest.extend(found.iter().take(cx.config.tunables().hidden_width()).copied());
         }
         let due = shown - soonest;
         let window = (due - 2 * lateness - 3 * MARGIN, due + lateness + 3 * MARGIN);
-        let around = gaps::between(window, shown - usual, &mut self.trail, cx.cache);
+        let around = gaps::between(window, shown - newest, &mut self.trail, cx.cache);
         let hidden = rest.len();
         for id in around {
             if !rest[..hidden].contains(&id) {

@@ -9,6 +9,7 @@
 use core::num::NonZeroU32;
 
 use crate::infer::aim::{Aim, Reply, aim};
+use crate::infer::tally::Tally;
 use crate::measure::habit::Habit;
 use crate::measure::margin::Margin;
 use crate::measure::rtt::LocalRtt;
@@ -32,23 +33,6 @@ const SHORT_PERCENT: u64 = 60;
 /// Chromium replies to every second packet at first; within this many packets two single replies
 /// in a row are a sign as well (chosen: its first hundred packets, and one window beside them).
 const OPENING_PACKETS: u64 = 140;
-/// Counts that are remembered (chosen: those of about one round trip).
-const COUNTS: usize = 12;
-/// A client that replies to every second packet replies to three when the second of a pair is
-/// missing. Believed when this many of the counts were the usual one (chosen: five in six).
-const STEADY: usize = 10;
-/// A client that is busy with other things replies after five packets now and after nine then. Its
-/// count is regular if one of this many of the last ones was the usual one (chosen: half of them;
-/// Chromium's are nearly all the same, and of five counts by chance each is a fifth).
-const REGULAR_PART: usize = 2;
-/// Counts before one is the usual one (chosen: two losses among them do not decide).
-const ENOUGH_COUNTS: usize = 4;
-/// So many counts by which the habit of another flow is recognised (chosen: one may be chance, and a
-/// change to long counts is noticed with one more than [`ENOUGH_COUNTS`] of them).
-const FIRST_COUNTS: core::ops::RangeInclusive<usize> = 2..=ENOUGH_COUNTS + 1;
-/// The usual count is the one that this share of the others, in tenths, is not above (chosen: a
-/// little above the middle, because losses make counts shorter).
-const USUAL_TENTHS: usize = 6;
 /// A reply this soon after another, and sooner than packets follow each other, with no packet sent
 /// on between them, belongs to a clump (chosen: a quarter of the distance of packets at 10 Mbit/s).
 const CLUMP_GAP: Nanos = 300 * US;
@@ -102,14 +86,11 @@ pub(crate) struct Rhythm {
     /// Forwarded packets a reply, in [`PARTS`].
     per_reply: i64,
     sent_at_reply: u64,
-    counts: Recent<u64, COUNTS>,
+    counts: Tally,
     timers: Recent<Nanos, TIMER_SAMPLES>,
-    /// What `counts` and `timers` amount to, kept because every reply asks.
-    usual: u64,
-    steady: bool,
-    regular: bool,
     /// All replies are of one size.
     constant: bool,
+    /// What `timers` amount to, kept because every reply asks.
     timer: Option<Nanos>,
     previous_trigger: Option<(Id, u64)>,
     /// That one was certain: timing named one packet, and no reply to a copy was
@@ -119,7 +100,10 @@ pub(crate) struct Rhythm {
     copy_before: bool,
     decimating: bool,
     short_counts: u32,
+    /// Long counts of one length in a row.
     long_counts: u32,
+    /// The last one of them.
+    long_count: u64,
     early_run: u32,
     /// What triggered the reply before the last one, if that was early.
     out_of_step_from: Option<u64>,
@@ -170,11 +154,8 @@ impl Rhythm {
             replies: 0,
             per_reply: 2 * PARTS,
             sent_at_reply: 0,
-            counts: Recent::new(),
+            counts: Tally::default(),
             timers: Recent::new(),
-            usual: 0,
-            steady: false,
-            regular: false,
             constant: false,
             timer: None,
             previous_trigger: None,
@@ -183,6 +164,7 @@ impl Rhythm {
             decimating: false,
             short_counts: 0,
             long_counts: 0,
+            long_count: 0,
             early_run: 0,
             out_of_step_from: None,
             ones: 0,
@@ -209,8 +191,12 @@ impl Rhythm {
     /// come in batches (interrupt coalescing, GRO) and replies to each batch once;
     /// 0 for others.
     pub fn batch_wait(&self) -> Nanos {
-        let some = (OFTEN..self.tunables.decimating_from()).contains(&self.usual);
-        if some && !(self.steady && self.constant) && !self.decimating { self.reply_gap } else { 0 }
+        let some = (OFTEN..self.tunables.decimating_from()).contains(&self.counts.usual());
+        if some && !(self.counts.steady() && self.constant) && !self.decimating {
+            self.reply_gap
+        } else {
+            0
+        }
     }
 
     /// Extra time to wait for a reply if the client replies rarely.
@@ -224,27 +210,9 @@ impl Rhythm {
 
     /// Packets it lets pass before it replies; 0 while unknown.
     pub fn usual_count(&self) -> u64 {
-        let believed = self.usual < self.tunables.decimating_from() || self.per_reply >= SELDOM;
-        if believed { self.usual } else { 0 }
-    }
-
-    fn count(&mut self, count: u64) {
-        let leaves = self.counts.leaves_next();
-        self.counts.push(count);
-        if leaves == Some(count) {
-            // The same counts as before, as those of most clients are: nothing has to be sorted.
-            return;
-        }
-        let enough = self.counts.len() >= ENOUGH_COUNTS;
-        self.usual = self.counts.quantile(USUAL_TENTHS, 10).filter(|_| enough).unwrap_or(0);
-        let same = self.counts.iter().filter(|c| *c == self.usual).count();
-        self.steady = same >= STEADY;
-        self.regular = REGULAR_PART * same >= self.counts.len();
-    }
-
-    fn forget_counts(&mut self) {
-        self.counts.clear();
-        (self.usual, self.steady, self.regular) = (0, false, false);
+        let believed =
+            self.counts.usual() < self.tunables.decimating_from() || self.per_reply >= SELDOM;
+        if believed { self.counts.usual() } else { 0 }
     }
 
     /// Replies were not shown for a time: what they will be about is not counted from before.
@@ -256,27 +224,26 @@ impl Rhythm {
 
     /// What the client counts to, if its first counts are all the same.
     pub fn first_counts(&self) -> Option<u64> {
-        let first = self.counts.last()?;
-        let few = FIRST_COUNTS.contains(&self.counts.len());
-        (few && self.counts.iter().all(|count| count == first)).then_some(first)
+        self.counts.first()
     }
 
     /// The count of a client that has counted steadily, and its timer.
     pub fn steady_count(&self) -> Option<(u8, Option<NonZeroU32>)> {
-        let count =
-            u8::try_from(self.usual_count()).ok().filter(|count| self.steady && *count > 0)?;
+        let count = u8::try_from(self.usual_count())
+            .ok()
+            .filter(|count| self.counts.steady() && *count > 0)?;
         Some((count, self.timer.and_then(|timer| u32::try_from(timer).ok()?.try_into().ok())))
     }
 
     /// Counts as another flow of the client has: it has been seen to be steady.
     pub fn take_up(&mut self, habit: Habit) {
-        (0..STEADY).for_each(|_| self.count(u64::from(habit.count)));
+        self.counts.take_up(u64::from(habit.count));
         self.timer = habit.timer.map(|timer| timer.get().into());
     }
 
     /// Whether it is known to count to at least `decimating_from`.
     pub fn counts_high(&self) -> bool {
-        self.usual_count() >= self.tunables.decimating_from()
+        self.counts.even() && self.usual_count() >= self.tunables.decimating_from()
     }
 
     /// Takes a sample of its delayed-acknowledgement timer, which counts if
@@ -345,16 +312,15 @@ impl Rhythm {
             .and_then(|first| cache.record(first))
             .map_or(Nanos::MAX, |first| aim.due.since(first.at));
         let usual = self.usual_count();
-        self.decimating |= usual >= self.tunables.decimating_from();
-        self.decimating &= self.per_reply >= SELDOM;
+        self.decimating |= self.counts_high();
+        self.decimating &=
+            self.per_reply >= SELDOM && (usual == 0 || usual >= self.tunables.decimating_from());
         let (timer_reached, timer_now) = self.timer_at(waited, rtt);
         beat.timer = usual >= self.tunables.decimating_from() && timer_now;
         beat.in_step = self.out_of_step_from.take().is_some_and(|from| from + usual == aim.number);
         self.follow_chain(&mut beat);
         // In a run of single replies only the next packet can have triggered this one.
-        let in_run = usual >= self.tunables.decimating_from()
-            && (1..aim.number).contains(&self.chain)
-            && rtt.sharp();
+        let in_run = self.counts_high() && (1..aim.number).contains(&self.chain) && rtt.sharp();
         beat.adjacent = beat.count == 1 && (in_run || (aim.certain && previous_certain));
         if !aim.fast {
             self.early_run = 0;
@@ -407,7 +373,7 @@ impl Rhythm {
     /// By how much a count may be wrong. The reply to a copy begins a new one, and which packets
     /// had come by then is not known for certain.
     fn doubt(&self, reply: &Reply, aim: &Aim, since_copy: bool, previous_certain: bool) -> u64 {
-        if reply.always_constant && self.steady && aim.certain && previous_certain {
+        if reply.always_constant && self.counts.steady() && aim.certain && previous_certain {
             return 0;
         }
         aim.similar.saturating_sub(1).max(1) + u64::from(since_copy)
@@ -428,9 +394,9 @@ impl Rhythm {
         let counts_surely = reply.constant && doubt == 0;
         beat.skipped = self.skipped(beat.count, aim, usual, counts_surely, rtt);
         let counts = if usual >= self.tunables.decimating_from() {
-            self.regular || !reply.regular_only
+            self.counts.regular() || !reply.regular_only
         } else {
-            self.steady && reply.constant
+            self.counts.steady() && reply.constant
         };
         // Between two packets that were acknowledged one after the other nothing can be missing.
         let between = beat.count > 1 || !reply.constant;
@@ -441,7 +407,7 @@ impl Rhythm {
             self.out_of_step_from = beat.trigger.checked_sub(beat.count);
             self.early_run += 1;
             if self.early_run > self.tunables.decimating_forgotten_after() {
-                self.forget_counts();
+                self.counts = Tally::default();
                 self.decimating = false;
                 self.early_run = 0;
             }
@@ -455,7 +421,7 @@ impl Rhythm {
     /// whose sizes say nothing any count will do.
     fn skipped(&self, count: u64, aim: &Aim, usual: u64, surely: bool, rtt: &LocalRtt) -> bool {
         let one_more = (usual == 2 || surely && usual > 2) && count == usual + 1;
-        self.steady
+        self.counts.steady()
             && one_more
             && aim.similar <= 1
             && rtt.deviation() < self.tunables.skip_deviation()
@@ -473,13 +439,13 @@ impl Rhythm {
     /// the way back only after many short counts.
     fn learn(&mut self, count: u64, usual: u64) {
         if (self.tunables.decimating_from()..=DECIMATING_TO).contains(&count) && count > 2 * usual {
-            self.long_counts += 1;
+            self.long_counts = if count == self.long_count { self.long_counts + 1 } else { 1 };
+            self.long_count = count;
             if self.long_counts >= LONG_COUNTS {
-                self.forget_counts();
-                (0..ENOUGH_COUNTS).for_each(|_| self.count(count));
+                self.counts.begin_with(count);
                 self.long_counts = 0;
             }
-        } else if (usual..=OFTEN).contains(&count) && self.ones == 0 {
+        } else if count > 1 && self.ones == 0 {
             self.long_counts = 0;
         }
         if self.decimating && count * 100 < usual * SHORT_PERCENT {
@@ -488,10 +454,10 @@ impl Rhythm {
                 return;
             }
             self.decimating = false;
-            self.forget_counts();
+            self.counts = Tally::default();
         }
         self.short_counts = 0;
-        self.count(count);
+        self.counts.push(count);
     }
 }
 

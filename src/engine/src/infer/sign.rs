@@ -42,6 +42,11 @@ impl SignKind {
     /// How many kinds there are.
     pub const COUNT: usize = 7;
 
+    /// Whether it is a reply's size that shows the gap.
+    pub fn by_size(self) -> bool {
+        !matches!(self, SignKind::Rhythm | SignKind::Skip)
+    }
+
     /// The rule that sees such signs.
     pub fn rule(self) -> Rule {
         match self {

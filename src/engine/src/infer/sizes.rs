@@ -7,11 +7,11 @@
 //! updates in the same or in a packet of their own, ranges that cross 64,
 //! acknowledged acknowledgements.
 
+use crate::infer::floor::Floor;
 use crate::infer::restless::Restless;
 use crate::infer::rhythm::Beat;
 use crate::infer::sign::{GapSign, SignKind};
-use crate::store::recent::Recent;
-use crate::time::{MS, Nanos, Time};
+use crate::time::Time;
 
 /// Bytes by which a new gap makes a reply longer: two fields of one byte (RFC 9000, section
 /// 19.3.1), which take a second byte each from 64 on (section 16).
@@ -39,14 +39,6 @@ const SAME_GAP: u64 = 3;
 /// Around the 64th packet the fields of an acknowledgement take a second byte (RFC 9000, section
 /// 16).
 const FIELDS_GROW: core::ops::RangeInclusive<u64> = 60..=80;
-/// Sizes whose smallest is the floor (chosen: about a round trip's replies at 10 Mbit/s).
-const FLOOR_SIZES: usize = 48;
-/// Repairs that rest on the absolute floor alone prove nothing. This many within the time below
-/// switch the floor off for the time after it (chosen: sizes that swing by one byte cause several
-/// in a round trip, and losses do not).
-const FLOOR_CLOSINGS: usize = 3;
-const FLOOR_WINDOW: Nanos = 30 * MS;
-const FLOOR_OFF: Nanos = 300 * MS;
 /// A client whose frames for flow control wait while there is a gap sends this much less in the
 /// first reply to one, in bytes (measured: msquic, 46 bytes and then mostly 35 to 37; by up to five
 /// bytes shorter are the small packets of others' own).
@@ -64,7 +56,7 @@ pub(crate) struct Sizes {
     base: Option<i32>,
     /// Size of the last reply that was not noise.
     last: i32,
-    recent: Recent<u16, FLOOR_SIZES>,
+    floor: Floor,
     odd_size: i32,
     odd_run: u32,
     /// A size at which the client sends small packets of its own.
@@ -75,8 +67,6 @@ pub(crate) struct Sizes {
     /// Size of the one reply that showed a gap that was abandoned: the usual
     /// size from now on, or something else of the client's own?
     unconfirmed: Option<i32>,
-    floor_closings: Recent<Time, FLOOR_CLOSINGS>,
-    floor_off_until: Time,
     /// Trigger of the last reply that opened a gap.
     marked: u64,
     /// Acknowledgements before the last one that were as long.
@@ -144,15 +134,13 @@ impl Sizes {
         Sizes {
             base: None,
             last: 0,
-            recent: Recent::new(),
+            floor: Floor::new(),
             odd_size: 0,
             odd_run: 0,
             aside: 0,
             ones: 0,
             since_gap: 0,
             unconfirmed: None,
-            floor_closings: Recent::new(),
-            floor_off_until: Time::ZERO,
             marked: 0,
             alike: 0,
             expected_alike: false,
@@ -210,9 +198,8 @@ impl Sizes {
         let mut by_floor = false;
         if facts.open == 0
             && (1..*STEP.end()).contains(&excess)
-            && facts.now >= self.floor_off_until
             && !FIELDS_GROW.contains(&facts.beat.trigger)
-            && self.recent.min().is_some_and(|min| base - i32::from(min) == 1)
+            && self.floor.is_just_below(base, facts.now)
         {
             by_floor = excess == 1;
             excess += 1;
@@ -368,14 +355,13 @@ impl Sizes {
             }
             self.base = Some(size);
             self.odd_run = 0;
-            self.recent.clear();
+            self.floor.clear();
         } else if facts.explained || excess <= 0 {
             if excess <= SHORTER {
-                self.recent.clear();
+                self.floor.clear();
             }
             self.base = Some(size);
-            // A datagram has no more bytes.
-            self.recent.push(u16::try_from(size).unwrap_or(u16::MAX));
+            self.floor.push(size);
         }
         Reading::Plain
     }
@@ -440,15 +426,7 @@ impl Sizes {
     /// All gaps have closed; `by_floor` if only the floor had shown them.
     pub fn closed(&mut self, now: Time, by_floor: bool) {
         self.ones = 0;
-        if by_floor {
-            self.floor_closings.push(now);
-            let close =
-                self.floor_closings.iter().filter(|t| now.since(*t) <= FLOOR_WINDOW).count();
-            if close == FLOOR_CLOSINGS {
-                self.floor_off_until = now + FLOOR_OFF;
-                self.recent.clear();
-            }
-        }
+        self.floor.closed(now, by_floor);
     }
 
     /// A gap was abandoned while others are `left`: its range stays until the sender prunes
@@ -458,7 +436,7 @@ impl Sizes {
             // A longer field that came with the gap may be gone by now.
             let rest = self.last - STEP.start() * left as i32;
             self.base = self.base.map(|base| (base + step).min(rest).max(base));
-            self.recent.clear();
+            self.floor.clear();
         } else {
             self.abandoned_all();
         }
@@ -483,7 +461,7 @@ impl Sizes {
         self.unconfirmed = None;
         self.base = Some(size);
         self.last = size;
-        self.recent.clear();
+        self.floor.clear();
     }
 }
 

@@ -42,6 +42,11 @@ impl Doubt {
         now.since(self.since) < self.wait.min(longest)
     }
 
+    /// Whether attempts were in vain that no repair has made up for.
+    pub fn is_used(&self) -> bool {
+        self.credit < self.tunables.doubt_credit()
+    }
+
     /// Whether more attempts were in vain than repairs make up for.
     pub fn hesitates(&self) -> bool {
         self.wait > 0

@@ -189,10 +189,26 @@ impl LocalRtt {
     /// When a packet is replied to, as copies were; none before there were enough of them.
     pub fn replies(&self) -> Option<Replies> {
         let [least, middle, most] = self.quartiles?;
-        let most_soon = if self.probed { self.smallest + CLIENT_LATENCY / 2 } else { least };
-        let soonest = least.min(self.rtt - self.deviation).min(most_soon).max(self.smallest);
+        let soonest = self.soonest(if self.probed { least.min(self.prompt()) } else { least });
         let lateness = ((most - soonest) * 5 / 4).clamp(0, MOST_LATENESS);
         Some(Replies { soonest, usual: middle.min(soonest + lateness), lateness })
+    }
+
+    /// The same before copies have told, as far as probes do.
+    pub fn expected(&self) -> Option<Replies> {
+        let soonest = self.soonest(self.prompt());
+        let (usual, lateness) = (soonest + CLIENT_LATENCY, 2 * CLIENT_LATENCY);
+        self.probed.then_some(Replies { soonest, usual, lateness })
+    }
+
+    /// What the fastest probe took, and a prompt host takes.
+    fn prompt(&self) -> Nanos {
+        self.smallest + CLIENT_LATENCY / 2
+    }
+
+    /// No sooner than the fastest probe, and no later than this or than the estimate.
+    fn soonest(&self, least: Nanos) -> Nanos {
+        least.min(self.rtt - self.deviation).max(self.smallest)
     }
 
     /// Where the estimate is nearer to what it would be with the packet before or after than to what
@@ -247,6 +263,11 @@ impl LocalRtt {
     fn believe(&mut self, estimate: Nanos) {
         self.rtt = estimate;
         self.deviation = self.deviation.min(estimate / NEW_DEVIATION_PART);
+    }
+
+    /// Replies are about packets that were sent so much earlier than it seemed.
+    pub fn lengthen(&mut self, by: Nanos) {
+        self.believe(self.rtt + by);
     }
 
     /// Keeps the estimate near a round trip that is known well.

@@ -104,10 +104,12 @@ impl Budget {
     }
 
     /// Copies allowed for a first attempt: some are always free to go, or a hop could never
-    /// be proven lossy.
-    pub fn first_attempt(&self, sharp: bool) -> usize {
+    /// be proven lossy. More of them where a reply names but a `window` of packets: one would mostly be
+    /// another packet's, and prove nothing.
+    pub fn first_attempt(&self, sharp: bool, window: bool) -> usize {
         let tunables = &self.tunables;
-        let free = if self.proven() { tunables.usual_width() } else { tunables.free_copies() };
+        let wide = window || self.proven();
+        let free = if wide { tunables.usual_width() } else { tunables.free_copies() };
         self.tokens(sharp).max(free)
     }
 
@@ -141,12 +143,13 @@ mod tests {
     #[test]
     fn tokens_are_spent_and_earned() {
         let mut b = Budget::new(HopState::New, Tunables::DEFAULT);
-        assert_eq!((b.tokens(true), b.first_attempt(true)), (6, 6));
+        assert_eq!((b.tokens(true), b.first_attempt(true, false)), (6, 6));
         for _ in 0..6 {
             b.spend();
         }
         assert_eq!((b.tokens(true), b.proven()), (0, false));
-        assert_eq!(b.first_attempt(true), 1, "or the hop could never be proven lossy");
+        assert_eq!(b.first_attempt(true, false), 1, "or the hop could never be proven lossy");
+        assert_eq!(b.first_attempt(true, true), 3, "of a window one proves nothing");
         b.earn();
         assert_eq!((b.tokens(true), b.proven()), (8, true));
         for _ in 0..8 {
@@ -157,7 +160,7 @@ mod tests {
             b.spend();
         }
         assert_eq!((b.tokens(true), b.tokens(false)), (0, 8), "unless all was in vain");
-        assert_eq!(b.first_attempt(true), 3, "the usual width on a lossy hop");
+        assert_eq!(b.first_attempt(true, false), 3, "the usual width on a lossy hop");
         for _ in 0..601 {
             b.forwarded(false);
         }

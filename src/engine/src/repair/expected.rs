@@ -73,6 +73,8 @@ pub(crate) struct Told {
     pub answered: Option<(Item, Nanos)>,
     /// What has no reply, the oldest first.
     pub skipped: Skipped,
+    /// Nothing was sent behind what it is about, so that it is late itself, and not about something later.
+    pub last: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -123,6 +125,7 @@ impl Expected {
         let evidence = if together { 0 } else { self.evidence(due, off, exactness.deviation) };
         self.items.remove(0);
         told.answered = Some((first, off));
+        told.last = self.items.is_empty() && first.what == What::Behind;
         self.score = self.score.saturating_add(evidence);
         if self.score <= 0 {
             self.acquit();

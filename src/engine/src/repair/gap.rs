@@ -34,6 +34,8 @@ pub(crate) struct Gap {
     pub edge: Option<Id>,
     /// How often the run turned out to be longer.
     pub extended: u8,
+    /// The first of them was named by its place before what triggered the reply, and nothing else.
+    pub by_place: bool,
     /// The likeliest packets, for a second try.
     pub names: ArrayVec<Id, NAMES>,
     pub attempts: u8,
@@ -158,6 +160,7 @@ pub(crate) mod tests {
             missing,
             edge: None,
             extended: 0,
+            by_place: false,
             names: ArrayVec::new(),
             attempts,
             overdue: Time::ZERO + 4 * MS,

@@ -205,13 +205,15 @@ impl Gaps {
 
 /// Ranks what may have been lost before a reply at `now`, given that no copy
 /// of it was sent yet: the packet before the one that triggered the reply
-/// first, then its neighbours in the order in which timing makes them likely.
+/// first, then its neighbours in the order in which timing makes them likely; but the one at this `place`
+/// before the trigger goes ahead of all.
 pub(crate) fn rank(
     now: Time,
     rtt: &LocalRtt,
     trail: &mut Trail,
     cache: &Cache,
     depth: usize,
+    place: usize,
 ) -> Names {
     let mut names = Names::new();
     let due = now - rtt.get();
@@ -235,6 +237,10 @@ pub(crate) fn rank(
         let Some(id) = next else { break };
         names.extend(Some(id).filter(fresh));
         next = cache.before(id);
+    }
+    let likeliest = if place > 1 { second } else { first };
+    if let Some(at) = names.iter().position(|name| Some(*name) == likeliest) {
+        names.swap(0, at);
     }
     names
 }
@@ -358,18 +364,31 @@ pub(super) mod tests {
     #[test]
     fn the_packet_before_the_trigger_comes_first() {
         let (cache, mut trail, rtt) = setting();
-        let names = rank(at(20) + 2 * MS, &rtt, &mut trail, &cache, 6);
+        let names = rank(at(20) + 2 * MS, &rtt, &mut trail, &cache, 6, 1);
         assert_eq!(numbers(&cache, &names), [19, 18, 20, 17, 16, 15]);
-        let late = rank(at(20) + 2300 * US, &rtt, &mut trail, &cache, 6);
+        let late = rank(at(20) + 2300 * US, &rtt, &mut trail, &cache, 6, 1);
         assert_eq!(numbers(&cache, &late)[..3], [19, 20, 18]);
+    }
+
+    #[test]
+    fn other_places_may_come_first() {
+        let (mut cache, mut trail, rtt) = setting();
+        let named = |place: usize, trail: &mut Trail, cache: &Cache| {
+            numbers(cache, &rank(at(20) + 2 * MS, &rtt, trail, cache, 6, place))
+        };
+        assert_eq!(named(2, &mut trail, &cache), [18, 19, 20, 17, 16, 15]);
+        assert_eq!(named(1, &mut trail, &cache), [19, 18, 20, 17, 16, 15]);
+        let second = trail.nearest(&cache, at(18)).unwrap().0;
+        cache.record_mut(second).unwrap().copies = 1;
+        assert_eq!(named(2, &mut trail, &cache), [19, 20, 17, 16, 15], "it went again");
     }
 
     #[test]
     fn what_was_sent_again_is_not_named_again() {
         let (mut cache, mut trail, rtt) = setting();
-        let names = rank(at(20) + 2 * MS, &rtt, &mut trail, &cache, 6);
+        let names = rank(at(20) + 2 * MS, &rtt, &mut trail, &cache, 6, 1);
         cache.record_mut(names[0]).unwrap().copies = 1;
-        let names = rank(at(20) + 2 * MS, &rtt, &mut trail, &cache, 6);
+        let names = rank(at(20) + 2 * MS, &rtt, &mut trail, &cache, 6, 1);
         assert_eq!(numbers(&cache, &names)[..2], [18, 20]);
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod gap;
 pub(crate) mod gaps;
 pub(crate) mod governor;
 pub(crate) mod missed;
+pub(crate) mod naming;
 pub(crate) mod pairs;
 pub(crate) mod plan;
 pub(crate) mod proof;

@@ -50,6 +50,9 @@ const ANSWERED_PERCENT: u32 = 75;
 const VAIN: u32 = 12;
 const FIRST_VAIN: u32 = 5;
 const NEEDED: u32 = 4;
+/// Of so many pauses in a row the last reply before them has to be late by the packets' distance (chosen: one or two may
+/// have waited for their host).
+const LATE_ENDS: u8 = 3;
 /// After so many packets without a repair nothing is won (chosen: as many as make a hop clean), and
 /// before the first one after so many (chosen: a hop that loses one in a hundred has lost two).
 const IN_VAIN: u64 = 1000;
@@ -132,6 +135,8 @@ pub(crate) struct Pairs {
     /// Something was repaired since the beginning.
     of_use: bool,
     vain: u32,
+    /// How often in a row the reply to the last packet before a pause was late by their distance.
+    late_ends: u8,
     /// From which packet on it may be tried again, or after which time if something was repaired
     /// since; and how often it was in vain.
     rests_until: u64,
@@ -277,6 +282,20 @@ impl Pairs {
         }
     }
 
+    /// The reply to the last packet before a pause was so late. Who takes the round trip for shorter than it is by
+    /// the distance of packets takes each reply for one to the next packet, and the first of each burst for lost; only
+    /// behind the last one there is none. By how much it is longer, if that has shown often enough.
+    pub fn ended(&mut self, off: Nanos) -> Option<Nanos> {
+        let shifted = off > self.spacing / 2 && off < self.spacing * 3 / 2;
+        self.late_ends = if shifted { self.late_ends + 1 } else { 0 };
+        if self.late_ends < LATE_ENDS {
+            return None;
+        }
+        self.late_ends = 0;
+        self.expected.clear();
+        Some(off)
+    }
+
     /// A packet that should be answered was, or was not. Whether the client shows that it does not
     /// play along.
     pub fn tells(&mut self, answered: bool) -> bool {
@@ -368,6 +387,17 @@ mod tests {
         assert_eq!(pairs.deadline(), Some(at(1000)), "no longer than anything is held");
         assert!(pairs.end().is_some_and(|waiting| waiting.handle == Handle(1)));
         assert!(!pairs.is_on() && pairs.end().is_none());
+    }
+
+    #[test]
+    fn a_round_trip_that_is_too_short_shows_where_bursts_end() {
+        let mut pairs = on();
+        let distance = pairs.spacing();
+        for off in [distance, distance, 0, distance, distance, 2 * distance, distance, distance] {
+            assert_eq!(pairs.ended(off), None, "now and then a reply is late");
+        }
+        assert_eq!(pairs.ended(distance), Some(distance));
+        assert_eq!(pairs.ended(distance), None, "it is longer by now");
     }
 
     #[test]

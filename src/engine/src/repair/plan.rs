@@ -17,6 +17,10 @@ const SPAN_PERCENT: Nanos = 150;
 /// and the reading of it).
 const BATCH_PERCENT: Nanos = 150;
 
+/// Local round trips for which replies are held in a row before the hop is proven, where they hardly
+/// name their packets (chosen: a copy's reply takes one, and comes as much later as that is uncertain).
+const UNSURE_RTTS: Nanos = 2;
+
 /// Copies of a window at most (chosen: with a loss in a hundred as many as the share allows).
 pub(crate) const WINDOW_WIDTH: usize = 8;
 
@@ -41,6 +45,10 @@ pub(crate) struct Facts {
     pub proven: bool,
     /// ... or enough copies have for width to pay more than it costs.
     pub very_lossy: bool,
+    /// The hop has lost nothing for long, ...
+    pub clean: bool,
+    /// ... or attempts over it were in vain for which no repair has made up.
+    pub in_vain: bool,
     /// How the client replies: after so many packets, or rarely, ...
     pub decimating: bool,
     pub replies_often: bool,
@@ -130,9 +138,9 @@ fn attempts(facts: &Facts) -> u32 {
         | SignKind::Shorter
         | SignKind::Repeated => facts.tunables.attempts(),
     };
-    // Where timing is sharp the first try rarely misses a loss, and most marks on a hop
-    // that loses nothing are none.
-    if !facts.armed || facts.sharp && !facts.proven {
+    // Most marks on a hop that loses nothing are none, and where timing is sharp the first try rarely
+    // misses a loss.
+    if !facts.armed || !facts.proven && (facts.sharp || unsure(facts)) {
         1
     } else if (worth > 1 || facts.silent && !facts.weak) && facts.very_lossy {
         // A copy is lost as easily as anything else.
@@ -151,20 +159,34 @@ fn span(facts: &Facts) -> Nanos {
     facts.rtt * SPAN_PERCENT / 100 + facts.margin + thin
 }
 
+/// Whether replies hardly name their packets: neither one each nor a few that all go again.
+fn unsure(facts: &Facts) -> bool {
+    !facts.sharp && facts.window.is_none()
+}
+
 /// A copy that goes ahead of the third packet after the gap arrives before any reply can
 /// make the sender count a loss. On a hop that is not known to lose packets that is enough.
+///
+/// What is held in vain there costs the sender as long, and in a slow start every round has signs that
+/// mean nothing, a packet number that the sender has left out among them. So nothing waits once a hop
+/// has lost nothing for long, nor where replies hardly name their packets once one attempt was in vain.
 fn worth_holding(facts: &Facts) -> bool {
     let overtakes = facts.heeds_overtaking
         && facts.sharp
         && facts.missing > 0
         && facts.sent < facts.missing + PACKET_THRESHOLD;
-    facts.armed && (facts.proven || !overtakes)
+    let doubtful = facts.clean || facts.in_vain && unsure(facts);
+    facts.armed && (facts.proven || !overtakes && !doubtful)
 }
 
 /// Where no copy has repaired anything yet, most signs mean nothing: in a slow start every round
 /// has some, and its end is not to be put off.
 fn longest(facts: &Facts) -> Nanos {
-    if facts.proven { Nanos::MAX } else { facts.tunables.unproven_rtts() * facts.rtt }
+    if facts.proven {
+        return Nanos::MAX;
+    }
+    let rtts = if unsure(facts) { UNSURE_RTTS } else { facts.tunables.unproven_rtts() };
+    rtts * facts.rtt
 }
 
 #[cfg(test)]
@@ -185,6 +207,8 @@ mod tests {
         sharp: true,
         proven: true,
         very_lossy: false,
+        clean: false,
+        in_vain: false,
         decimating: false,
         replies_often: true,
         batch_wait: 0,
@@ -250,9 +274,28 @@ mod tests {
     }
 
     #[test]
-    fn a_sharp_hop_that_lost_nothing_yet_gets_one_attempt() {
+    fn a_hop_that_lost_nothing_yet_gets_one_attempt() {
         assert_eq!(plan(&NEW).attempts, 1);
-        assert_eq!(plan(&Facts { sharp: false, ..NEW }).attempts, 2);
+        assert_eq!(plan(&Facts { sharp: false, ..NEW }).attempts, 1);
+        assert_eq!(plan(&Facts { sharp: false, ..LOSSY }).attempts, 2);
+    }
+
+    #[test]
+    fn nothing_is_held_where_signs_have_meant_nothing() {
+        let hold = |facts: Facts| plan(&facts).hold;
+        let unsure = Facts { sharp: false, ..NEW };
+        assert_eq!(hold(unsure), Some(4 * MS), "the first one may be a loss");
+        assert_eq!(hold(Facts { in_vain: true, ..unsure }), None);
+        assert_eq!(
+            hold(Facts { in_vain: true, ..NEW }),
+            Some(8 * MS),
+            "replies name their packets"
+        );
+        let window = Facts { window: Some(3), in_vain: true, ..unsure };
+        assert_eq!(hold(window), Some(8 * MS), "they name a few");
+        assert_eq!(hold(Facts { clean: true, ..NEW }), None);
+        let proven = Facts { clean: true, in_vain: true, sharp: false, ..LOSSY };
+        assert_eq!(hold(proven), Some(100 * MS));
     }
 
     #[test]

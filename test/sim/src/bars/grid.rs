@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, fast, habits, outages, radio, reported, senders, tails, traced};
+use super::{Bar, Case, fast, habits, imprecise, outages, radio, reported, senders, tails, traced};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -34,6 +34,7 @@ pub fn cases() -> Vec<Case> {
         radio::cases(),
         traced::cases(),
         reported::cases(),
+        imprecise::cases(),
         habits::cases(),
     ];
     groups.into_iter().flatten().collect()

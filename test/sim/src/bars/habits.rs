@@ -33,7 +33,7 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-const KINDS: [(&str, ClientKind, Sign); 10] = [
+const KINDS: [(&str, ClientKind, Sign); 12] = [
     ("ngtcp2", ClientKind::Ngtcp2, Sign::Few),
     ("s2n-quic", ClientKind::S2n, Sign::Most),
     ("msquic", ClientKind::Msquic, Sign::Most),
@@ -44,6 +44,8 @@ const KINDS: [(&str, ClientKind, Sign); 10] = [
     ("asked for every 16th or the third", ClientKind::AckFrequencyThird, Sign::Most),
     ("times of packets", ClientKind::Timestamps, Sign::None),
     ("sizes vary", ClientKind::Varying, Sign::Few),
+    ("tquic", ClientKind::Tquic, Sign::Most),
+    ("aioquic", ClientKind::Aioquic, Sign::Most),
 ];
 
 fn scenario(client: ClientKind, loss: f64) -> Scenario {

@@ -20,24 +20,25 @@ const BAD: Reports = Reports { lag_ms: 1.0, false_percent: 2.0, missing_percent:
 /// A driver that does not tell.
 const NONE: Reports = Reports { missing_percent: 100.0, ..SOON };
 /// Packets that arrived are called lost, so many percent ...
-const fn wrong(percent: f64) -> Reports {
+pub(super) const fn wrong(percent: f64) -> Reports {
     Reports { false_percent: percent, ..SOON }
 }
 /// ... and so are those that the queue drops, as under mac80211_hwsim.
 const QUEUE: Reports = Reports { queue: true, ..SOON };
 
 /// As often as the daemon looks, at counters of which drivers do not say how late they are.
-const COUNTED: Counts = Counts { period_ms: 100.0, lag_ms: 10.0, at_most: false, queue: false };
+pub(super) const COUNTED: Counts =
+    Counts { period_ms: 100.0, lag_ms: 10.0, at_most: false, queue: false };
 
 /// A hop that loses 1 % of frames after four attempts, and says so to the client.
-fn one_percent() -> Settings {
+pub(super) fn one_percent() -> Settings {
     let mut air = Settings::default();
     air.radio.attempts = 4;
     air.link.errors.good = 0.32;
     air
 }
 
-fn scenario(
+pub(super) fn scenario(
     air: &Settings,
     reports: Option<Reports>,
     counts: Option<Counts>,

@@ -34,7 +34,7 @@ pub struct Habit {
     pub padding: Padding,
     /// Bytes of other frames in each of these, but not while there is a gap.
     pub beside: usize,
-    /// From the packet that asks for it to the acknowledgement: from, to, ns.
+    /// From the packet or the timer that asks for it to the acknowledgement: from, to, ns.
     pub delay: (Nanos, Nanos),
     /// A stream's credit; renewed when an eighth is used.
     pub window: u64,
@@ -161,6 +161,13 @@ impl Habit {
             }
             ClientKind::Timestamps => Habit { padding: Padding::Times(8), ..other },
             ClientKind::Varying => Habit { padding: Padding::Now(4, 6), ..other },
+            ClientKind::Tquic => patient,
+            ClientKind::Aioquic => Habit {
+                every: (u32::MAX, u32::MAX),
+                timer: Timer::Fixed(MS),
+                ping: None,
+                ..patient
+            },
             _ => return None,
         })
     }

@@ -318,7 +318,7 @@ impl Client {
 }
 
 impl Endpoint for Client {
-    fn receive(&mut self, now: Nanos, datagram: &Datagram) {
+    fn receive(&mut self, now: Nanos, datagram: Datagram) {
         for packet in wire::packets(&datagram.bytes, TAG_LEN) {
             self.packet(now, &packet, datagram.ecn == Ecn::Ect0);
         }
@@ -421,11 +421,11 @@ mod tests {
         let mut client = Client::new(ClientKind::QuicGo, app, 1).unwrap();
         client.phase = Phase::Connected;
         for number in 0..300 {
-            client.receive(number * MS, &ping(number));
+            client.receive(number * MS, ping(number));
         }
         assert_eq!(client.spaces[Level::Data as usize].expected(), 300);
         // 90 is short for 346 by now.
-        client.receive(301 * MS, &ping(90));
+        client.receive(301 * MS, ping(90));
         assert_eq!(client.spaces[Level::Data as usize].expected(), 300);
     }
 }

@@ -102,16 +102,13 @@ impl Space {
         if number >= expected {
             self.gap_left = self.gap_left.saturating_sub(1);
         }
-        let due = if at_once {
-            let (from, to) = habit.delay;
-            now + from + random.below(to - from + 1)
-        } else {
-            since
-                + match habit.timer {
-                    Timer::Fixed(delay) => delay,
-                    Timer::QuarterRtt => (rtt / 4).max(MS),
-                }
+        let from = match (at_once, habit.timer) {
+            (true, _) => now,
+            (false, Timer::Fixed(delay)) => since + delay,
+            (false, Timer::QuarterRtt) => since + (rtt / 4).max(MS),
         };
+        let (least, most) = habit.delay;
+        let due = from + least + random.below(most - least + 1);
         self.reply_at = Some(self.reply_at.map_or(due, |at| at.min(due)));
     }
 
