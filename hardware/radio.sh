@@ -146,7 +146,11 @@ reports() {
 }
 
 case "$WAIT_S" in
-'' | *[!0-9]*) fail "seconds: '$WAIT_S' is no number; usage: sh radio.sh [SECONDS]" ;;
+-h | --help)
+	echo "usage: sh radio.sh [SECONDS]: what the access points' drivers say before and after, as JSON"
+	exit 0
+	;;
+'' | 0?* | *[!0-9]*) fail "seconds: '$WAIT_S' is no number; usage: sh radio.sh [SECONDS]" ;;
 esac
 command -v "$IW" >/dev/null || fail "there is no $IW here; install the package iw"
 points=$(access_points)
@@ -155,7 +159,7 @@ points=$(access_points)
 before=$(all)
 reports_before=$(reports)
 echo "radio.sh: let a client at the edge of the Wi-Fi download something large now; $WAIT_S s" >&2
-sleep "$WAIT_S"
+sleep "$WAIT_S" || fail "seconds: cannot wait for '$WAIT_S'"
 after=$(all)
 reports_after=$(reports)
 case $after in

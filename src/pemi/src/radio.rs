@@ -18,6 +18,7 @@ mod book;
 mod directory;
 mod gate;
 pub mod news;
+mod realm;
 pub mod share;
 pub mod view;
 mod watch;
@@ -156,8 +157,10 @@ impl Radio {
 
 fn start(settings: Settings, share: &Arc<Share>) -> io::Result<Running> {
     let watch = Watch::open(settings.devices.clone(), share.clone(), share.next_turn())?;
+    // To have clients asked for their addresses, which nobody is where nobody is helped.
+    let rights: &[_] = if settings.devices.is_some() { &[privileges::NET_ADMIN] } else { &[] };
     let work = move || {
-        privileges::keep_in_thread(&[]);
+        privileges::keep_in_thread(rights);
         watch.run()
     };
     let thread = thread::start("pemi-radio", STACK, Box::new(work))?;

@@ -6,8 +6,9 @@
 mod lab;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -82,6 +83,72 @@ fn the_table_comes_back_and_goes_with_the_daemon() {
     assert!(status.success(), "{log}");
     assert_eq!(tables(&net), [] as [&str; 0]);
     assert_eq!(log.matches("put back").count(), 2, "{log}");
+}
+
+/// The number that the kernel has given to our table.
+fn handle(net: &Net) -> String {
+    let text = nft(net, "-a list table inet pemi").unwrap();
+    let (line, _) = text.split_once('\n').unwrap();
+    line.rsplit_once("# handle ").unwrap().1.to_string()
+}
+
+/// What `nft monitor` tells until our table goes, of which `change` is to be the cause.
+fn told_until_the_table_goes(net: &Net, change: impl FnOnce()) -> Vec<String> {
+    let mut monitor = Command::new("ip")
+        .args(["netns", "exec", &net.at("r"), "nft", "monitor"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(monitor.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let reader = thread::spawn(move || {
+        lines.next();
+        lines
+    });
+    while !reader.is_finished() {
+        nft(net, "add table ip other").unwrap();
+        nft(net, "delete table ip other").unwrap();
+    }
+    change();
+    let gone = |line: &String| line.starts_with("delete table inet pemi");
+    let told = reader.join().unwrap().take_while(|line| !gone(line)).collect();
+    monitor.kill().unwrap();
+    monitor.wait().unwrap();
+    told
+}
+
+/// With a chain the kernel drops what waits in any queue, so none goes while packets come.
+#[test]
+fn chains_stay_while_packets_may_wait() {
+    let Some(net) = Net::new() else { return };
+    let mut daemon = start(&net, NOBODY);
+    let whole = table(&net);
+    let before = handle(&net);
+    daemon.signal(libc::SIGKILL);
+    assert!(!daemon.end().0.success());
+    nft(&net, "add rule inet pemi output accept").unwrap();
+    let mut daemon = start(&net, NOBODY);
+    daemon.until(|_| true);
+    assert_eq!((table(&net), handle(&net)), (whole.clone(), before.clone()));
+    daemon.signal(libc::SIGKILL);
+    daemon.end();
+
+    // What does not fit the rules is not kept, as after an upgrade.
+    nft(&net, "delete table inet pemi").unwrap();
+    nft(&net, "add table inet pemi").unwrap();
+    nft(&net, "add chain inet pemi output { type filter hook input priority 5 ; }").unwrap();
+    let mut daemon = start(&net, NOBODY);
+    daemon.until(|_| true);
+    assert_eq!(table(&net), whole);
+
+    // At the end the rules go first, and in a second step the chains.
+    let told = told_until_the_table_goes(&net, || {
+        daemon.signal(libc::SIGTERM);
+        assert!(daemon.end().0.success());
+    });
+    let last = |what: &str| told.iter().rposition(|line| line.starts_with(what)).unwrap();
+    let first = told.iter().position(|line| line.starts_with("delete chain inet pemi")).unwrap();
+    let between = &told[last("delete rule inet pemi")..first];
+    assert!(between.iter().any(|line| line.starts_with("# new generation")), "{told:#?}");
 }
 
 /// Loads what `pemi rules` prints: all but what not every kernel has, the queue, and names of

@@ -50,7 +50,7 @@ fn threads_have_what_they_need_and_no_more() {
         ("pemi", NET_ADMIN | NET_RAW | SYS_NICE),
         ("pemi-queue-77", NET_ADMIN | NET_RAW),
         ("pemi-sidekick", NET_RAW),
-        ("pemi-radio", 0),
+        ("pemi-radio", NET_ADMIN),
         ("pemi-writer", 0),
     ] {
         // A thread gives up as the first thing it does, but it does so by itself.
@@ -73,7 +73,7 @@ fn threads_have_what_they_need_and_no_more() {
         }
     }
     assert_eq!(threads(&daemon).len(), 5);
-    // Without a right and under the filter the radio's thread has asked, and was answered.
+    // Under the filter the radio's thread has asked, and was answered.
     let status = daemon.until(|status| status["radio"]["state"] != "off");
     let state = status["radio"]["state"].as_str().unwrap();
     assert!(["no radio", "no access point"].contains(&state), "{status}");

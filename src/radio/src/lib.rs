@@ -6,7 +6,7 @@
 //! else is without I/O and without a clock: [`netlink`], [`family`], [`nl80211`], [`interface`],
 //! [`station`], [`event`], [`link`] and [`neighbour`] read and write messages, [`counting`] and
 //! [`meter`] make losses of what drivers count, [`history`] and [`stations`] remember them,
-//! [`schedule`] says when to ask. Times are durations since a moment of the caller's choice, which never go back.
+//! [`schedule`] says when to ask, [`solicit`] when a client is to be asked for its address. Times are durations since a moment of the caller's choice, which never go back.
 
 #![deny(unsafe_code)]
 
@@ -25,5 +25,6 @@ pub mod nl80211;
 pub mod radio;
 pub mod route;
 pub mod schedule;
+pub mod solicit;
 pub mod station;
 pub mod stations;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! Asks the kernel of devices and neighbours, and hears when they change. No right is needed
-//! for any of it.
+//! for any of it but to have a neighbour asked.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -42,6 +42,16 @@ impl Route {
                 take(neighbour);
             }
         })
+    }
+
+    /// Has the kernel ask a neighbour for its address. It takes the right to change the network
+    /// (CAP_NET_ADMIN), and an error says that it is no neighbour any more.
+    pub fn solicit(&mut self, neighbour: &Neighbour) -> io::Result<()> {
+        for order in neighbour.solicitation([self.next(), self.next()]) {
+            self.socket.send(&order)?;
+        }
+        // The second is refused if the first was.
+        answer(&self.socket, &mut self.buffer, self.sequence, false, &mut |_| {})
     }
 
     /// The device of this name; nothing if there is none.

@@ -111,6 +111,12 @@ impl Schedule {
         }
     }
 
+    /// Says that the driver does not answer this question at all; it is not asked again before the
+    /// next list of interfaces.
+    pub fn refused(&mut self, ask: Ask) {
+        self.polls.retain(|poll| poll.ask != ask);
+    }
+
     /// Whether this station may be asked about out of turn, because something is to be decided
     /// now: seldom enough, and only where an answer comes quickly.
     pub fn may_ask_at_once(&self, now: Duration, interface: u32, mac: Mac) -> bool {
@@ -187,6 +193,17 @@ mod tests {
         assert_eq!(schedule.next(ms(2150)), Some(Ask::Interface(4)));
         schedule.interfaces(&[3]);
         assert_eq!(schedule.next(ms(2150)), None);
+    }
+
+    #[test]
+    fn a_driver_that_does_not_answer_keeps_nobody_else_waiting() {
+        let mut schedule = Schedule::default();
+        schedule.interfaces(&[3, 4]);
+        schedule.refused(Ask::Interface(3));
+        let asked = run(&mut schedule, ms(0), ms(3000), Duration::ZERO);
+        assert!(asked.len() == 3 && asked.iter().all(|(_, ask)| *ask == Ask::Interface(4)));
+        schedule.interfaces(&[3, 4]);
+        assert_eq!(schedule.next(ms(3000)), Some(Ask::Interface(3)), "with the next list");
     }
 
     #[test]

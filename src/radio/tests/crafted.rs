@@ -2,6 +2,8 @@
 //! Messages made by hand after linux/nl80211.h, in this machine's byte order, and bytes
 //! that are none.
 
+use std::net::IpAddr;
+
 use pemi_radio::event::Event;
 use pemi_radio::family::Family;
 use pemi_radio::interface::{Interface, Kind};
@@ -160,6 +162,7 @@ fn whatever_is_changed_is_read_without_a_panic() {
 /// A neighbour (RTM_NEWNEIGH, 28) in a state, with an address (1) and whose it is (2).
 fn neighbour(state: u16, address: &[u8], mac: &[u8]) -> Option<Neighbour> {
     let mut head = [0; 12];
+    head[4..8].copy_from_slice(&7u32.to_ne_bytes());
     head[8..10].copy_from_slice(&state.to_ne_bytes());
     let bytes = Question::one_headed(28, 0, &head).with(1, address).with(2, mac).finish();
     Neighbour::read(&Messages(&bytes).next().unwrap().unwrap())
@@ -174,6 +177,8 @@ fn neighbours_are_told_where_it_is_known_whose_an_address_is() {
         for state in [0x02, 0x04, 0x80] {
             let found = neighbour(state, address, &mac).unwrap();
             assert_eq!((found.address.to_string().as_str(), found.mac), (text, Mac(mac)));
+            assert_eq!((found.device, found.reachable), (7, state == 0x02));
+            assert_eq!(found.fixed, state == 0x80);
         }
         // Being asked for the first time, without an answer, needing none.
         for state in [0x01, 0x20, 0x40] {
@@ -190,6 +195,31 @@ fn neighbours_are_told_where_it_is_known_whose_an_address_is() {
         (&v4, &[]),
     ] {
         assert_eq!(neighbour(2, address, mac), None, "{address:?} {mac:?}");
+    }
+}
+
+#[test]
+fn a_neighbour_becomes_stale_and_is_asked() {
+    for (address, family) in [("192.0.2.9", 2), ("2001:db8::9", 10)] {
+        let address: IpAddr = address.parse().unwrap();
+        let neighbour =
+            Neighbour { address, mac: Mac([2; 6]), device: 7, reachable: true, fixed: false };
+        let orders = neighbour.solicitation([4, 5]);
+        // NUD_STALE, and NUD_PROBE, for which the kernel asks.
+        for ((order, state), sequence) in orders.iter().zip([0x04u16, 0x10]).zip([4, 5]) {
+            // To be acknowledged, and to create nothing: NLM_F_REQUEST and NLM_F_ACK alone.
+            assert_eq!(order[6..8], 5u16.to_ne_bytes());
+            let message = Messages(order).next().unwrap().unwrap();
+            assert_eq!((message.kind, message.sequence), (28, sequence));
+            let (head, attributes) = message.headed::<12>().unwrap();
+            assert_eq!((head[0], head[4..8] == 7u32.to_ne_bytes()), (family, true));
+            assert_eq!(head[8..10], state.to_ne_bytes());
+            let bytes = match address {
+                IpAddr::V4(v4) => v4.octets().to_vec(),
+                IpAddr::V6(v6) => v6.octets().to_vec(),
+            };
+            assert_eq!(attributes.collect::<Vec<_>>(), [(1, &bytes[..])]);
+        }
     }
 }
 

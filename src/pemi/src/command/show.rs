@@ -102,7 +102,22 @@ pub fn clients(answer: &Value) -> String {
         row.insert(9, gate(c, answer["helping"] == true).into());
         row
     };
-    table(&CLIENTS, list(&answer["clients"]).iter().map(row).collect())
+    let rows: Vec<Vec<String>> = list(&answer["clients"]).iter().map(row).collect();
+    if rows.is_empty() {
+        return format!("{}\n", nobody(answer["radio"].as_str().unwrap_or("")));
+    }
+    table(&CLIENTS, rows)
+}
+
+/// Why there is no client to be shown.
+fn nobody(radio: &str) -> &'static str {
+    match radio {
+        "off" => "no clients now; access points are not asked (option 'radio')",
+        "no radio" => "no clients now; this router has no Wi-Fi that can be asked",
+        "no access point" => "no clients now; no access point is on the helped networks",
+        "fails" => "no clients now; the Wi-Fi cannot be asked, the log may say why",
+        _ => "no clients now",
+    }
 }
 
 /// What becomes of a client's packets: they pass by the queue, or are looked at.
@@ -258,6 +273,13 @@ mod tests {
             status(&json!({"errors": ["device x does not exist"]}))
                 .contains("attention    device x")
         );
+    }
+
+    #[test]
+    fn where_there_is_no_client_it_is_said_why() {
+        let text = |radio| clients(&json!({"clients": [], "helping": true, "radio": radio}));
+        assert!(text("no radio").contains("has no Wi-Fi"));
+        assert_eq!(text("works"), "no clients now\n");
     }
 
     #[test]

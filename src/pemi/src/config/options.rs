@@ -337,7 +337,7 @@ pub static TABLE: &[Entry] = &[
     main(
         "release_s",
         Number(0..=86_400, |c| U32(&mut c.release_s)),
-        "let a flow go after so long without a repair; 0: never",
+        "let go so long after a repair or counted loss; 0: never",
     )
     .unit("s")
     .flag(),

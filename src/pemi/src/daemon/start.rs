@@ -108,13 +108,15 @@ pub(crate) fn close(mut daemon: Daemon, doors: Doors, writer: Writer) {
     let dropped = unhelped(&last, &status::kernel(&last));
     let failed: u32 = last.iter().map(|worker| worker.outlet.copy_errors).sum();
     // Before the queues: what comes meanwhile passes.
-    drop(firewall);
+    firewall.iter().for_each(Firewall::retire);
     if workers.stop() {
         // The guard has the queues' sockets, too, and lets go what has come since.
         drop(guard);
     } else {
         guard.outlive();
     }
+    // After them, since with its chains all goes that waits in a queue.
+    drop(firewall);
     log::info!("{}", words::end(&status::total(&last), dropped, failed));
     drop(doors);
     writer.stop();

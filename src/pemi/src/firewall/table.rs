@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use crate::config::Config;
+use crate::firewall::batch;
 use crate::firewall::clean::{self, Member};
 use crate::firewall::nft::{self, nft};
 use crate::firewall::recall::recall;
@@ -89,7 +90,7 @@ impl Firewall {
             retry: RETRY[0],
             error: None,
         };
-        firewall.load(true);
+        firewall.load();
         Ok(firewall)
     }
 
@@ -102,7 +103,7 @@ impl Firewall {
         if ruleset != self.ruleset {
             self.ruleset = ruleset;
             self.retry = RETRY[0];
-            self.load(false);
+            self.load();
         }
     }
 
@@ -114,7 +115,7 @@ impl Firewall {
         let changed = self.clean != clean;
         self.clean = clean;
         if changed && self.is_resting {
-            self.load(false);
+            self.load();
         } else {
             self.fill();
         }
@@ -154,7 +155,7 @@ impl Firewall {
     /// clients pass that lose nothing, and for long nobody else was there, the rules rest.
     pub fn second(&mut self, calm: bool) {
         if self.is_resting && !calm {
-            self.load(false);
+            self.load();
         }
         let calm = calm && !self.passing().is_empty() && !self.is_resting;
         let may_rest = self.calm.second(calm, self.sockets);
@@ -192,6 +193,16 @@ impl Firewall {
         self.error.as_deref()
     }
 
+    /// Takes the rules out, so that no more packets come by a queue. The table goes with the value,
+    /// when nothing waits in a queue any more.
+    pub fn retire(&self) {
+        if self.error.is_none()
+            && let Err(error) = batch::flush(&self.sets, self.family)
+        {
+            log::debug!("packets come by the queue until the table is removed: {error}");
+        }
+    }
+
     /// When [`Firewall::work`] is to be called, even without a notification.
     pub fn due(&self) -> Option<Instant> {
         self.due
@@ -215,7 +226,7 @@ impl Firewall {
             }
         }
         if met && self.is_resting {
-            self.load(false);
+            self.load();
         }
         match there {
             Some(true) => self.due = None,
@@ -225,10 +236,10 @@ impl Firewall {
         if self.due.is_some_and(|due| due <= Instant::now()) {
             self.due = None;
             if self.error.is_some() {
-                self.load(true);
+                self.load();
             } else if !self.is_there() {
                 log::warn!("the firewall table of pemi was removed; it is put back");
-                self.load(true);
+                self.load();
             }
         }
     }
@@ -237,10 +248,16 @@ impl Firewall {
         nft(&format!("list table {} {TABLE}\n", self.family)).is_ok()
     }
 
-    fn load(&mut self, fresh: bool) {
+    /// Loads the rules into the table that is there, which a killed daemon may have left: with a
+    /// chain the kernel would drop every packet that waits in any queue. Into a new one if they
+    /// do not fit what is in it, as after an upgrade.
+    fn load(&mut self) {
         self.is_resting = false;
-        let removal = if fresh { rules::removal(self.family) } else { String::new() };
-        match nft(&(removal + &self.ruleset)) {
+        let loaded = match nft(&self.ruleset) {
+            Err(nft::Error::Refused(_)) => nft(&(rules::removal(self.family) + &self.ruleset)),
+            other => other,
+        };
+        match loaded {
             Ok(()) => {
                 (self.error, self.due, self.retry) = (None, None, RETRY[0]);
                 self.fill();

@@ -122,9 +122,22 @@ impl Book {
         }
     }
 
+    /// Whom an event calls for to be asked for its address: the neighbours that a station is
+    /// which has come.
+    pub fn came(&self, event: &Event) -> Vec<Neighbour> {
+        match *event {
+            Event::Joined { interface, mac } if self.looks_at(interface) => {
+                self.directory.neighbours(mac).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Takes a neighbour.
     pub fn learn(&mut self, neighbour: Neighbour) {
-        self.directory.learn(neighbour);
+        let stations = &self.stations;
+        let is_station = |mac| stations.iter().any(|record| record.mac() == mac);
+        self.directory.learn(neighbour, is_station);
     }
 
     /// A copy of all of it.

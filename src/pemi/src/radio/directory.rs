@@ -14,6 +14,8 @@ use pemi_radio::neighbour::Neighbour;
 /// nobody else's.
 const MOST_OF_ONE: usize = 8;
 /// So many are kept together, of wired clients as well. Chosen: as many neighbours as Linux has.
+/// With more the oldest of those goes that is no station's: a wired host may have as many
+/// hardware addresses as it likes, and a station only those with which it has associated.
 const MOST: usize = 1024;
 
 /// All that is known, whoever was heard of last at the end.
@@ -21,23 +23,30 @@ const MOST: usize = 1024;
 pub(super) struct Directory(Vec<Neighbour>);
 
 impl Directory {
-    /// Takes what the kernel said.
-    pub fn learn(&mut self, new: Neighbour) {
+    /// Takes what the kernel said. `is_station` tells whether somebody is on an access point.
+    pub fn learn(&mut self, new: Neighbour, is_station: impl Fn(Mac) -> bool) {
         self.0.retain(|known| known.address != new.address);
         let of_it = self.0.iter().filter(|known| known.mac == new.mac).count();
         let oldest = match (of_it, self.0.len()) {
             (MOST_OF_ONE.., _) => self.0.iter().position(|known| known.mac == new.mac),
-            (_, MOST..) => Some(0),
+            (_, MOST..) => {
+                Some(self.0.iter().position(|known| !is_station(known.mac)).unwrap_or(0))
+            }
             _ => None,
         };
         oldest.map(|at| self.0.remove(at));
         self.0.push(new);
     }
 
+    /// What the kernel said of a station's addresses.
+    pub fn neighbours(&self, mac: Mac) -> impl Iterator<Item = Neighbour> {
+        self.0.iter().filter(move |known| known.mac == mac).copied()
+    }
+
     /// The addresses of a station, in their order, those of IPv4 first.
     pub fn of(&self, mac: Mac) -> Vec<IpAddr> {
         let mut found = Vec::new();
-        for known in self.0.iter().filter(|known| known.mac == mac) {
+        for known in self.neighbours(mac) {
             let at = found.partition_point(|address| *address < known.address);
             found.insert(at, known.address);
         }
@@ -49,20 +58,33 @@ impl Directory {
 mod tests {
     use super::*;
 
+    /// The only one that is on an access point.
+    const STATION: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+    fn learn(directory: &mut Directory, host: u16, mac: u8) {
+        directory.learn(neighbour(host, mac), |mac| mac == STATION);
+    }
+
     fn neighbour(host: u16, mac: u8) -> Neighbour {
         let [high, low] = host.to_be_bytes();
         let address = IpAddr::from([192, 0, high, low]);
-        Neighbour { address, mac: Mac([2, 0, 0, 0, 0, mac]) }
+        Neighbour {
+            address,
+            mac: Mac([2, 0, 0, 0, 0, mac]),
+            device: 3,
+            reachable: true,
+            fixed: false,
+        }
     }
 
     #[test]
     fn an_address_goes_to_who_has_it_now() {
         let mut directory = Directory::default();
-        directory.learn(neighbour(9, 1));
-        directory.learn(neighbour(4, 1));
+        learn(&mut directory, 9, 1);
+        learn(&mut directory, 4, 1);
         let address = |host| IpAddr::from([192, 0, 0, host]);
         assert_eq!(directory.of(Mac([2, 0, 0, 0, 0, 1])), [address(4), address(9)]);
-        directory.learn(neighbour(9, 2));
+        learn(&mut directory, 9, 2);
         assert_eq!(directory.of(Mac([2, 0, 0, 0, 0, 1])), [address(4)]);
         assert_eq!(directory.of(Mac([2, 0, 0, 0, 0, 2])), [address(9)]);
     }
@@ -70,11 +92,13 @@ mod tests {
     #[test]
     fn who_makes_many_displaces_itself() {
         let mut directory = Directory::default();
-        directory.learn(neighbour(0xffff, 2));
-        (0..5000).for_each(|host| directory.learn(neighbour(host, 1)));
+        learn(&mut directory, 0xffff, 2);
+        (0..5000).for_each(|host| learn(&mut directory, host, 1));
         assert_eq!(directory.of(Mac([2, 0, 0, 0, 0, 1])).len(), MOST_OF_ONE);
         assert_eq!(directory.of(Mac([2, 0, 0, 0, 0, 2])).len(), 1);
-        (0..5000).for_each(|host| directory.learn(neighbour(host, (host / 4 % 256) as u8)));
+        let others = |host: u16| (host / 4 % 256) as u8 | 4;
+        (0..5000).for_each(|host| learn(&mut directory, host, others(host)));
         assert_eq!(directory.0.len(), MOST);
+        assert_eq!(directory.of(STATION).len(), 1, "no wired host displaces a station");
     }
 }

@@ -13,14 +13,16 @@ use pemi_radio::counting::Counting;
 use pemi_radio::event::Event;
 use pemi_radio::interface::Interface;
 use pemi_radio::kernel::driver;
-use pemi_radio::link::Link;
 use pemi_radio::mac::Mac;
+use pemi_radio::neighbour::Neighbour;
 use pemi_radio::radio::{Events, Radio};
 use pemi_radio::route::{Changes, Route};
 use pemi_radio::schedule::{Ask, Schedule};
+use pemi_radio::solicit::Solicit;
 use pemi_radio::station::Station;
 
 use super::book::Book;
+use super::realm::Realm;
 use super::share::{Share, now};
 use super::view::{AccessPoint, Condition};
 use crate::sys::poll::{self, Interest};
@@ -29,7 +31,7 @@ use crate::sys::poll::{self, Interest};
 const LEAST: Duration = Duration::from_secs(1);
 /// After this long there is a new list though nothing was heard: the channel may be another one.
 const MOST: Duration = Duration::from_secs(60);
-/// When asking failed, it is tried again after this long.
+/// When no list could be made, it is tried again after this long.
 const RETRY: Duration = Duration::from_secs(10);
 /// Messages heard before others have their turn.
 const TURN: usize = 64;
@@ -38,6 +40,8 @@ const TURN: usize = 64;
 pub(super) struct Watch {
     /// The helped devices; none: all will do.
     devices: Option<Vec<String>>,
+    /// What they are now; nothing before the first list.
+    realm: Option<Realm>,
     share: Arc<Share>,
     /// Its number, by which it may write.
     turn: u32,
@@ -46,6 +50,7 @@ pub(super) struct Watch {
     radio: Option<Radio>,
     events: Option<Events>,
     schedule: Schedule,
+    solicit: Solicit,
     listed: Duration,
     /// When the next list is due; nothing where only an event can bring something new.
     due: Option<Duration>,
@@ -56,6 +61,7 @@ impl Watch {
     pub fn open(devices: Option<Vec<String>>, share: Arc<Share>, turn: u32) -> io::Result<Watch> {
         Ok(Watch {
             devices,
+            realm: None,
             share,
             turn,
             route: Route::open()?,
@@ -63,6 +69,7 @@ impl Watch {
             radio: None,
             events: None,
             schedule: Schedule::default(),
+            solicit: Solicit::default(),
             listed: Duration::ZERO,
             due: Some(Duration::ZERO),
         })
@@ -70,13 +77,14 @@ impl Watch {
 
     /// Works until it is told to end.
     pub fn run(mut self) -> io::Result<()> {
-        self.learn()?;
         loop {
             if self.due.is_some_and(|due| due <= now()) {
+                self.resolve()?;
                 self.list();
             }
             self.heed();
             self.ask();
+            self.solicit();
             self.wait()?;
             if !self.share.is_turn(self.turn) {
                 return Ok(());
@@ -87,7 +95,10 @@ impl Watch {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let due = [self.due, self.schedule.deadline()].into_iter().flatten().min();
+        let due = [self.due, self.schedule.deadline(), self.solicit.deadline()]
+            .into_iter()
+            .flatten()
+            .min();
         let wait = due.map(|due| due.saturating_sub(now()).as_nanos() as Nanos);
         let mut interests = vec![Interest::read(&self.share.waker), Interest::read(&self.changes)];
         interests.extend(self.events.as_ref().map(Interest::read));
@@ -96,12 +107,37 @@ impl Watch {
         Ok(())
     }
 
+    /// Finds out which devices the helped ones are. Where they are others than before, so are
+    /// the neighbours.
+    fn resolve(&mut self) -> io::Result<()> {
+        let link = |name: &String| self.route.link(name);
+        let links = self.devices.as_ref().map(|names| names.iter().filter_map(link).collect());
+        let realm = Realm::of(links);
+        let same = self.realm.as_ref().is_some_and(|before| before.is_like(&realm));
+        self.realm = Some(realm);
+        if same { Ok(()) } else { self.learn() }
+    }
+
     /// All neighbours.
     fn learn(&mut self) -> io::Result<()> {
         let mut found = Vec::new();
         self.route.neighbours(|neighbour| found.push(neighbour))?;
-        self.write(|book| found.iter().for_each(|neighbour| book.learn(*neighbour)));
+        self.take(found);
         Ok(())
+    }
+
+    /// Those of these neighbours that are behind the helped devices. Gives them.
+    fn take(&mut self, mut found: Vec<Neighbour>) -> Vec<Neighbour> {
+        let Watch { realm, route, .. } = self;
+        found.retain(|it| {
+            realm
+                .as_mut()
+                .is_some_and(|realm| realm.has_neighbours(it.device, |index| route.link_of(index)))
+        });
+        if !found.is_empty() {
+            self.write(|book| found.iter().for_each(|neighbour| book.learn(*neighbour)));
+        }
+        found
     }
 
     /// What changed among devices and neighbours.
@@ -115,9 +151,8 @@ impl Watch {
             if heard.links || heard.missed {
                 self.list_soon();
             }
-            if !heard.neighbours.is_empty() {
-                self.write(|book| heard.neighbours.iter().for_each(|it| book.learn(*it)));
-            }
+            let taken = self.take(heard.neighbours);
+            taken.iter().filter(|it| it.reachable).for_each(|it| self.solicit.answered(it));
         }
         Ok(())
     }
@@ -136,7 +171,30 @@ impl Watch {
                 Event::Left { .. } => {}
                 _ => self.list_soon(),
             }
-            self.write(|book| book.hear(now(), &event));
+            let mut came = Vec::new();
+            self.write(|book| {
+                book.hear(now(), &event);
+                came = book.came(&event);
+            });
+            if self.solicits() {
+                came.iter().for_each(|it| self.solicit.came(now(), *it));
+            }
+        }
+    }
+
+    /// Whether clients are asked for their addresses: where nobody is helped only losses are
+    /// counted, and nothing is done.
+    fn solicits(&self) -> bool {
+        self.devices.is_some()
+    }
+
+    /// Has those asked for their addresses who came and have not answered.
+    fn solicit(&mut self) {
+        while let Some(neighbour) = self.solicit.next(now()) {
+            if let Err(error) = self.route.solicit(&neighbour) {
+                log::debug!("radio: {} is not asked for its address: {error}", neighbour.address);
+                self.solicit.answered(&neighbour);
+            }
         }
     }
 
@@ -165,6 +223,11 @@ impl Watch {
         self.schedule.asked(ask, from, to);
         let complete = match answer {
             Ok(there) => there,
+            // Some drivers tell of no station (brcmfmac); others go on meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                log::debug!("radio: {ask:?}: {error}");
+                return self.schedule.refused(ask);
+            }
             Err(error) => return self.fail(&error),
         };
         if !complete {
@@ -222,15 +285,10 @@ impl Watch {
         self.events = Some(radio.events()?);
         let interfaces = radio.interfaces()?;
         self.radio = Some(radio);
-        let mut devices = Vec::new();
-        for name in self.devices.iter().flatten() {
-            devices.extend(self.route.link(name));
-        }
         let mut found = Vec::new();
         for interface in interfaces.into_iter().filter(Interface::has_stations) {
             let link = self.route.link_of(interface.index);
-            let its = |link: Link| devices.iter().any(|device| belongs(&link, device));
-            if self.devices.is_none() || link.is_some_and(its) {
+            if self.realm.as_ref().is_some_and(|realm| realm.has_access_point(link.as_ref())) {
                 let Interface { index, name, mhz, .. } = interface;
                 let driver = driver(&name).unwrap_or_default();
                 let counting = Counting::of(&driver);
@@ -256,36 +314,5 @@ impl Watch {
         // Meanwhile nothing is asked, and nothing heard.
         (self.radio, self.events) = (None, None);
         self.schedule.interfaces(&[]);
-    }
-}
-
-/// Whether an access point is a helped device, a port of one, or a port of the bridge whose
-/// VLAN the helped device is.
-fn belongs(access_point: &Link, device: &Link) -> bool {
-    access_point.index == device.index
-        || access_point.master.is_some_and(|bridge| {
-            bridge == device.index || device.lower.is_some_and(|lower| lower == bridge)
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn access_points_of_the_helped_devices() {
-        let link = |index, master, lower| Link { index, name: String::new(), master, lower };
-        let access_point = link(7, Some(3), None);
-        for (device, expected) in [
-            (link(7, Some(3), None), true),
-            (link(3, None, None), true),
-            // br-lan.10 over br-lan.
-            (link(20, None, Some(3)), true),
-            (link(4, None, None), false),
-            (link(20, None, Some(4)), false),
-        ] {
-            assert_eq!(belongs(&access_point, &device), expected, "{device:?}");
-        }
-        assert!(!belongs(&link(7, None, None), &link(3, None, None)), "a bridge of its own");
     }
 }

@@ -10,6 +10,10 @@ use super::*;
 
 const MAC: Mac = Mac([2, 0, 0, 0, 2, 0]);
 
+fn neighbour(host: u8, mac: Mac) -> Neighbour {
+    Neighbour { address: client(host), mac, device: 3, reachable: true, fixed: false }
+}
+
 fn client(host: u8) -> IpAddr {
     IpAddr::from([192, 0, 2, host])
 }
@@ -27,7 +31,7 @@ fn access_point(index: u32) -> AccessPoint {
 fn book() -> Book {
     let mut book = Book::default();
     book.list(ms(0), Ok(vec![access_point(3), access_point(4)]));
-    book.learn(Neighbour { address: client(9), mac: MAC });
+    book.learn(neighbour(9, MAC));
     assert_eq!(book.news(ms(0)), []);
     book
 }
@@ -62,7 +66,7 @@ fn samples_are_told_by_address_with_their_times() {
     let place = Place { interface: 3, mac: MAC, quality: Worth::Exact };
     assert_eq!(book.places(), [(client(9), place)]);
     // It has another address.
-    book.learn(Neighbour { address: client(7), mac: MAC });
+    book.learn(neighbour(7, MAC));
     assert_eq!(changes(&mut book, 13), [(client(7), Change::Joined)]);
     look(&mut book, 110, &[station(3, 1400, 14)]);
     let sample = |host| {
@@ -101,9 +105,9 @@ fn stations_that_come_move_and_go() {
     let back = [(client(9), Change::Moved), (client(9), Change::Joined)];
     assert_eq!(changes(&mut book, 36), back);
     // The address is another client's now.
-    book.learn(Neighbour { address: client(9), mac: Mac([2, 0, 0, 0, 9, 9]) });
+    book.learn(neighbour(9, Mac([2, 0, 0, 0, 9, 9])));
     assert_eq!(changes(&mut book, 40), [(client(9), Change::Left)]);
-    book.learn(Neighbour { address: client(9), mac: MAC });
+    book.learn(neighbour(9, MAC));
     assert_eq!(changes(&mut book, 41), [(client(9), Change::Joined)]);
     // Events of interfaces that are not looked at are none.
     book.hear(ms(50), &Event::Joined { interface: 5, mac: MAC });
@@ -233,7 +237,7 @@ fn a_gate_is_open_where_nothing_is_known() {
     look(&mut book, 11_000, &[station(3, 2100, 0)]);
     assert_eq!(book.clean(ms(11_002), RELEASE).len(), 1);
     // Another address of IPv4: it relays for somebody, as it seems.
-    book.learn(Neighbour { address: client(8), mac: MAC });
+    book.learn(neighbour(8, MAC));
     assert_eq!(book.clean(ms(11_003), RELEASE), []);
     book.list(ms(11_004), Err(Condition::Off));
     assert_eq!(book.clean(ms(11_005), RELEASE), []);
@@ -241,4 +245,17 @@ fn a_gate_is_open_where_nothing_is_known() {
     let unread = AccessPoint { counting: Counting::AtMost, ..access_point(3) };
     assert_eq!(closed(unread, 0).0, 0);
     assert_eq!(closed(access_point(3), 1000).0, 0);
+}
+
+#[test]
+fn a_station_that_comes_has_neighbours_to_ask() {
+    let mut book = book();
+    book.learn(neighbour(8, MAC));
+    let other = Mac([2, 0, 0, 0, 9, 9]);
+    book.learn(neighbour(7, other));
+    let came = |interface, mac| book.came(&Event::Joined { interface, mac });
+    assert_eq!(came(3, MAC).len(), 2);
+    assert_eq!(came(3, other), [neighbour(7, other)]);
+    assert_eq!(came(9, MAC), [], "of an access point that is not looked at");
+    assert_eq!(book.came(&Event::Left { interface: 3, mac: MAC }), []);
 }

@@ -138,7 +138,7 @@ function advanced(s) {
 	value(s, 'advanced', 'resend_total_percent', _('Limit of all copies (%)'),
 		_('0 to 100. Largest share of copies of all connections together in the traffic of a second, besides 128 KiB.'), '50', options.range(0, 100));
 	list(s, 'advanced', 'repair', _('How losses are known'),
-		_('By the Wi-Fi of this router: its driver reports what was lost, where it can; everywhere else replies tell, as always. New, and tried with few drivers. A change restarts the service.'),
+		_('By the Wi-Fi of this router: its driver reports what was lost, where it can; everywhere else replies tell, as always. Tried with an emulated radio only. A change restarts the service.'),
 		[ [ 'auto', _('By the Wi-Fi of this router, where it counts losses, too') ], [ 'infer', _('By the replies of clients') ], [ 'radio', _('By the Wi-Fi of this router') ] ]);
 	list(s, 'advanced', 'protocols', _('Protocols that are repaired'),
 		_('Everything over TCP and UDP: calls, games, tunnels and downloads over TCP, too. Only with losses known by the Wi-Fi of this router, and all connections of the clients then pass through PEMI. A change restarts the service.'),
@@ -149,7 +149,7 @@ function advanced(s) {
 	flag(s, 'advanced', 'conceal', _('Keep servers at full speed'),
 		_('Holds what would tell the sender of a loss until the loss is repaired, so that it does not slow down.'), '1');
 	value(s, 'advanced', 'release_s', _('Let go after (s)'),
-		_('0 to 86400. A connection without a repair for so long passes without PEMI from then on, at full speed. 0: never.'), '30', options.range(0, 86400));
+		_('0 to 86400. A connection without a repair for so long, and all of a Wi-Fi client of this router that has lost nothing for so long, pass without PEMI from then on, at full speed. 0: never.'), '30', options.range(0, 86400));
 	value(s, 'advanced', 'control_percent', _('Left alone for comparison (%)'),
 		_('0 to 50. So many connections, by chance, are not helped, so that PEMI can tell what its help is worth. 0: all are helped, and nobody can tell.'), '5', options.range(0, 50));
 	list(s, 'advanced', 'benefit', _('Keep comparison and history'),
