@@ -82,11 +82,12 @@ test-rust: setup ## unit and property tests of both Cargo workspaces, and of the
 test-python: setup ## unit tests of the testbed's Python code
 	$(PYTHON) -m pytest $(MININET)/tests $(WIFI)/tests -m 'not experiment and not guest'
 
-test-sim: setup ## the rows of make sim that hold, with fewer seeds, three minutes
+test-sim: setup ## the rows of make sim that hold, with fewer seeds, ten minutes
 	cargo build --release $(TESTBED) -p pemi-sim
 	$(SIM) bars --seeds 24 --check
 	$(SIM) real --seeds 12
 	$(SIM) unseen --cases 100 --check
+	$(SIM) unseen --cases 100 --clean --check
 
 test-experiments: build ## real downloads across emulated links, two minutes
 	$(PYTHON) -m pytest $(MININET)/tests -m experiment -v
@@ -136,7 +137,7 @@ qemu-session: setup ## what an owner does, and the benefit beside the truth: tes
 WIFI_PROGRAMS = cargo build --release && cargo build --release $(TESTBED) -p pemi-apps -p pemi-wifi && \
 	cargo build $(S2N) && $(GO) build -o ../../target/release/ ./cmd/...
 
-test-wifi: setup ## the kernel's own 802.11 stack in a guest of virtual time, four minutes
+test-wifi: setup ## the kernel's own 802.11 stack in a guest of virtual time, a quarter of an hour
 	@$(WIFI)/setup.sh
 	$(WIFI_PROGRAMS)
 	$(PYTHON) -m pytest $(WIFI)/tests -m guest -v

@@ -19,7 +19,7 @@ _CAPABILITIES = _NET_ADMIN | _NET_RAW | _SYS_NICE
 _THREADS = {
     "pemi": _CAPABILITIES,
     "pemi-queue-5443": _NET_ADMIN | _NET_RAW,
-    "pemi-radio": 0,
+    "pemi-radio": _NET_ADMIN,
     "pemi-sidekick": _NET_RAW,
     "pemi-writer": 0,
 }

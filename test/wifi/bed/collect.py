@@ -199,6 +199,10 @@ def _frames(path: Path) -> Iterable[dict[str, str]]:
     return (row for row in _read(path) if row["dport"] != "7001")
 
 
+# TCP and UDP.
+_CARRIED = ("6", "17")
+
+
 def _direction(frames: list[dict[str, str]], direction: str) -> dict[str, object]:
     of = [row for row in frames if row["dir"] == direction]
     waits = sorted(
@@ -207,6 +211,8 @@ def _direction(frames: list[dict[str, str]], direction: str) -> dict[str, object
     return {
         "packets": len(of),
         "lost": sum(row["fate"] == "lost" for row in of),
+        # Of these what no application sent: who has which address, mostly.
+        "lost_upkeep": sum(row["fate"] == "lost" and row["proto"] not in _CARRIED for row in of),
         "queue_dropped": sum(row["fate"] == "queue" for row in of),
         "retries": sum(max(0, int(row["attempts"]) - 1) for row in of),
         "air_ms": {

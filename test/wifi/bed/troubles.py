@@ -30,5 +30,8 @@ TROUBLES = {
     "restart": Trouble("an option has changed that takes a new start", ("amid 400 starts_anew",)),
     "reassociate": Trouble("the client associates again", ("amid 400 associates_again",)),
     "leave": Trouble("the client leaves and comes back", ("amid 400 leaves 0.5",)),
+    "claim": Trouble(
+        "a host of another network claims the client's address", ("amid 400 claims_its_address",)
+    ),
     "vanish": Trouble("the access point's interface is replaced", ("amid 400 vanishes 0.5",)),
 }

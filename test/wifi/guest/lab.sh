@@ -12,7 +12,12 @@ ipv6) LAN=fd00:: ROUTER_SIDE=fd00:1:: WAN_SIDE=fd00:2:: PREFIX=64 ;;
 *) LAN=10.0.0. ROUTER_SIDE=10.0.1. WAN_SIDE=10.0.2. PREFIX=24 ;;
 esac
 ROUTER=${LAN}1
-GATEWAY=$ROUTER
+# Routers of IPv6 announce themselves by an address of the link.
+LINK_ROUTER=fe80::1
+case $NETWORK in
+ipv6) GATEWAY=$LINK_ROUTER ;;
+*) GATEWAY=$ROUTER ;;
+esac
 SERVER=${WAN_SIDE}2
 CONTROL=/run/medium
 
@@ -67,7 +72,9 @@ lab_wires() {
 		inside $name sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
 	done
 	/bin/ip link add br-lan type bridge
+	/bin/ip link set br-lan addrgenmode none
 	address router br-lan $ROUTER
+	[ "$NETWORK" != ipv6 ] || address router br-lan $LINK_ROUTER
 	/bin/ip link set br-lan up
 	join wan inet ${WAN_SIDE}1 srv eth0 $SERVER
 	/bin/ip -n srv route add default via ${WAN_SIDE}1
@@ -148,7 +155,7 @@ lab_station() {
 	inside "$who" wpa_supplicant -B -i "wlan$radio" -c "$conf" -f "/run/station.$1.log" >/dev/null
 	until_true station_is_on "$1"
 	address "$who" "wlan$radio" "$LAN$((100 + $1))"
-	/bin/ip -n "$who" route add default via $GATEWAY
+	/bin/ip -n "$who" route add default via $GATEWAY dev "wlan$radio"
 	inside "$who" /sbin/iw dev "wlan$radio" set power_save "$POWER_SAVE"
 	until_true inside "$who" ping -c 1 -W 1 $SERVER
 }

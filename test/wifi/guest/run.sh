@@ -270,6 +270,14 @@ starts_anew() {
 	kill -HUP "$PEMI"
 }
 
+# A host behind another device, as far as the kernel has heard, has the first client's address.
+claims_its_address() {
+	/bin/ip link add guest0 type veth peer name guest1
+	/bin/ip link set guest0 up
+	/bin/ip link set guest1 up
+	/bin/ip neigh replace "${LAN}101" lladdr 02:00:00:00:99:99 dev guest0 nud permanent
+}
+
 # The access point's counters of a station begin anew with each association.
 counted_anew() {
 	now >>"$logs/roamed"
