@@ -48,9 +48,9 @@ def _download(size: int) -> apps.App:
     return apps.goodput(size, None, 10, "quinn")
 
 
-# In guests of their own, so that nothing but the plan can make them alike. Three times: QEMU's
-# two threads hardly ever, seen once in some hundred boots, tell a guest of a timer one step later,
-# and the rest of that boot is another one.
+# In guests of their own, so that nothing but the plan can make them alike. Three times: once a boot
+# on a busy machine was one thousandth slower than the other, and why is not known; seventy more,
+# stopped at random, pinned and beside others, were the same to the last digit.
 _REPEATED = [_setup("poor", _download(1_000_000), assist) for assist in ("off", "pemi")]
 _MEASURED = [
     _setup("clean", echo(_ECHOES)),
