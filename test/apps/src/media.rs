@@ -3,13 +3,16 @@
 //! fixed times, from a sender on Wi-Fi to a receiver that plays them in order. What is
 //! missing the receiver asks for; with Sidekick the sender often knows before.
 //!
-//! [`playout`] is the receiver's buffer and [`source`] what the sender remembers, both
-//! without sockets and clocks; [`packet`] is what they say to each other.
+//! [`sender`] and [`receiver`] are the two sides without sockets and clocks, so that tests have
+//! them in virtual time; [`client`] and [`server`] give them both. [`source`] is what the sender
+//! remembers and [`playout`] the receiver's buffer; [`packet`] is what they say to each other.
 
 pub mod client;
 pub mod packet;
 pub mod playout;
+pub mod receiver;
 pub mod rtt;
+pub mod sender;
 pub mod server;
 pub mod source;
 

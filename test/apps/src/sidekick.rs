@@ -2,7 +2,7 @@
 //! Sidekick as the senders of [`crate::media`] and [`crate::upload`] use it: options,
 //! address, result.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::num::{NonZeroU8, NonZeroU16};
 use std::time::Duration;
 
@@ -92,12 +92,10 @@ impl Sidekick {
         self.sender.next_lost(Duration::from_nanos(now))
     }
 
-    /// Tells the router what there is to tell.
-    pub fn poll(&mut self, now: u64, socket: &UdpSocket) {
-        while let Some(message) = self.sender.poll_message(Duration::from_nanos(now)) {
-            // A network that takes none at present is one that loses it.
-            let _ = socket.send_to(&message, self.router);
-        }
+    /// What there is to tell the router, whose address comes first.
+    pub fn poll_message(&mut self, now: u64) -> Option<(SocketAddr, Vec<u8>)> {
+        let message = self.sender.poll_message(Duration::from_nanos(now))?;
+        Some((self.router, message))
     }
 
     /// When to poll, in nanoseconds.
@@ -106,8 +104,8 @@ impl Sidekick {
         Some(next.as_nanos().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Ends it.
-    pub fn close(&mut self, now: u64, socket: &UdpSocket) -> Report {
+    /// Ends it; there is a last message then.
+    pub fn close(&mut self, now: u64) -> Report {
         let state = match self.sender.state(Duration::from_nanos(now)) {
             State::Asking => "asking",
             State::Running => "running",
@@ -115,7 +113,6 @@ impl Sidekick {
             State::Closed => "closed",
         };
         self.sender.close();
-        self.poll(now, socket);
         let stats = self.sender.stats();
         Report {
             state,

@@ -31,7 +31,7 @@ fn upload(options: Options, bytes: &str, sidekick: Option<&str>) -> Value {
 
 #[test]
 fn what_quacks_tell_is_repaired_below_quic() {
-    let options = Options { loss: 0.02, gone: None };
+    let options = Options { loss: 0.02, seed: 1, gone: None };
     let alone = upload(options, "4000000", None);
     assert!(alone["sidekick"].is_null());
     let helped = upload(options, "4000000", Some("2p"));
@@ -45,7 +45,7 @@ fn what_quacks_tell_is_repaired_below_quic() {
 #[test]
 fn without_a_router_it_goes_on_alone() {
     let gone = Some((Duration::ZERO, Duration::MAX));
-    let result = upload(Options { loss: 0.01, gone }, "300000", Some("2p"));
+    let result = upload(Options { loss: 0.01, seed: 1, gone }, "300000", Some("2p"));
     assert_eq!(result["sidekick"]["state"], "asking");
     assert_eq!(result["sidekick"]["resent"], 0);
 }

@@ -84,6 +84,14 @@ impl Shared {
         self.resent += 1;
         Some(datagram)
     }
+
+    /// Tells the router what there is to tell.
+    fn tell(&mut self, control: &UdpSocket) {
+        while let Some((router, message)) = self.sidekick.poll_message(monotonic()) {
+            // A network that takes none at present is one that loses it.
+            let _ = control.send_to(&message, router);
+        }
+    }
 }
 
 /// The lock; what a thread that panicked left is as good as any.
@@ -210,7 +218,8 @@ impl Repair {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.thread.join();
         let mut shared = lock(&self.shared);
-        let report = shared.sidekick.close(monotonic(), &self.control);
+        let report = shared.sidekick.close(monotonic());
+        shared.tell(&self.control);
         (report, shared.resent, shared.ignored_events)
     }
 }
@@ -243,5 +252,5 @@ fn turn(
             shared.on_sent(datagram);
         }
     }
-    shared.sidekick.poll(monotonic(), control);
+    shared.tell(control);
 }
