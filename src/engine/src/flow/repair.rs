@@ -246,13 +246,14 @@ impl Flow {
             self.naming.closed(gap);
         }
         for gap in self.gaps.take_gaps() {
-            if by_copy {
+            if by_copy || gap.sign.kind == SignKind::Step {
                 self.governor.closed(now, gap.sign.kind);
-                self.repaired(cx, &gap);
-            } else if gap.sign.kind == SignKind::Repeated {
-                self.governor.abandoned(now, gap.sign.kind);
             } else {
-                self.governor.closed(now, gap.sign.kind);
+                // The size has fallen by itself, as it may have risen.
+                self.governor.meant_nothing(now, gap.sign.kind);
+            }
+            if by_copy {
+                self.repaired(cx, &gap);
             }
         }
         self.sizes.closed(now, by_floor);

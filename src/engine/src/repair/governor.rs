@@ -102,15 +102,20 @@ impl Governor {
     pub fn abandoned(&mut self, now: Time, kind: SignKind) {
         // A sign that mostly means nothing proves nothing against the others.
         let telling = kind == SignKind::Step || !self.weak(now, kind);
-        let worth = &mut self.worth[kind as usize];
-        *worth -= *worth / OUTCOME_PART;
-        self.last_tried[kind as usize] = now;
+        self.meant_nothing(now, kind);
         if !telling || kind == SignKind::Skip {
             return;
         }
         self.hope -= self.hope.div_ceil(FAILURE_PART);
         self.outcomes.push((now, false));
         self.upstream(now);
+    }
+
+    /// A sign of this kind was no loss of the hop's.
+    pub fn meant_nothing(&mut self, now: Time, kind: SignKind) {
+        let worth = &mut self.worth[kind as usize];
+        *worth -= *worth / OUTCOME_PART;
+        self.last_tried[kind as usize] = now;
     }
 
     /// A packet was lost before the router, or beyond repair.
@@ -242,6 +247,17 @@ mod tests {
         assert!(!g.weak(at(4100), SignKind::LongStep), "tried again after a while");
         g.closed(at(4000), SignKind::LongStep);
         assert!(!g.weak(at(4000), SignKind::LongStep));
+    }
+
+    #[test]
+    fn what_passed_by_itself_tells_of_its_kind_of_sign_and_of_nothing_else() {
+        let mut g = Governor::new(Tunables::DEFAULT);
+        for n in 0..8 {
+            assert_eq!(g.weak(at(n), SignKind::Floor), n >= 2);
+            g.meant_nothing(at(n), SignKind::Floor);
+        }
+        assert!(!g.weak(at(9), SignKind::LongStep));
+        assert!(g.armed(at(9)) && !g.in_storm(at(9)), "nothing was lost before the router");
     }
 
     #[test]

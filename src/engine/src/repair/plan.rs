@@ -107,7 +107,8 @@ pub(crate) fn plan(facts: &Facts) -> Attempt {
 fn width(facts: &Facts) -> Width {
     let by_rhythm = facts.sign == SignKind::Rhythm;
     let usual = facts.tunables.usual_width();
-    if !facts.armed || facts.weak {
+    if !facts.armed || facts.weak && !facts.proven {
+        // Where gaps are repaired, what has mostly meant nothing still names its packet no better.
         Width::Packets(1)
     } else if let Some(window) = facts.window {
         Width::Packets(window.min(WINDOW_WIDTH))
@@ -241,11 +242,16 @@ mod tests {
     fn what_hardly_works_gets_one_copy() {
         let width = |facts: Facts| plan(&facts).width;
         let lossy = Facts { very_lossy: true, batch_wait: 3 * MS, ..LOSSY };
-        assert_eq!(width(Facts { weak: true, ..lossy }), Width::Packets(1));
+        assert_eq!(width(Facts { weak: true, proven: false, ..lossy }), Width::Packets(1));
         assert_eq!(width(Facts { armed: false, ..lossy }), Width::Packets(1));
         let attempt = plan(&Facts { armed: false, ..lossy });
         assert_eq!((attempt.attempts, attempt.hold), (1, None));
-        assert_eq!(plan(&Facts { weak: true, ..LOSSY }).attempts, 1);
+    }
+
+    #[test]
+    fn what_has_mostly_meant_nothing_is_tried_once_and_as_widely_where_gaps_are_repaired() {
+        let attempt = plan(&Facts { weak: true, ..LOSSY });
+        assert_eq!((attempt.width, attempt.attempts), (Width::Ambiguous, 1));
     }
 
     #[test]
