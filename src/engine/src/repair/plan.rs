@@ -107,8 +107,8 @@ pub(crate) fn plan(facts: &Facts) -> Attempt {
 fn width(facts: &Facts) -> Width {
     let by_rhythm = facts.sign == SignKind::Rhythm;
     let usual = facts.tunables.usual_width();
+    // A weak sign that is a loss after all names its packet no better than others do.
     if !facts.armed || facts.weak && !facts.proven {
-        // Where gaps are repaired, what has mostly meant nothing still names its packet no better.
         Width::Packets(1)
     } else if let Some(window) = facts.window {
         Width::Packets(window.min(WINDOW_WIDTH))
