@@ -24,7 +24,7 @@ pub(super) struct Named {
     /// The first so many may be missing because acknowledgements were lost as well, ...
     pub behind: usize,
     /// ... or because the round trip is not known exactly yet.
-    pub next: usize,
+    pub unsure: usize,
     /// Nothing but its place before the packet that triggered the reply has named the first.
     pub by_place: bool,
 }
@@ -59,9 +59,9 @@ impl Flow {
         }
         let behind = if window.is_none() { self.name_behind(cx, beat, &mut names) } else { 0 };
         let alone = window.is_none() && front.is_none() && behind == 0;
-        let next = if alone { self.name_next(cx, &mut names) } else { 0 };
-        let by_place = alone && next == 0 && !by_chain && sign.kind.by_size();
-        Named { names, since_reply, window, front, behind, next, by_place }
+        let unsure = if alone { self.unsure_names(cx) } else { 0 };
+        let by_place = alone && unsure == 0 && !by_chain && sign.kind.by_size();
+        Named { names, since_reply, window, front, behind, unsure, by_place }
     }
 
     /// More packets came since the reply before than this client lets pass: acknowledgements were

@@ -43,9 +43,9 @@ impl Flow {
         self.hidden = self.hidden.saturating_add(if sign.silent { 1 } else { -1 });
         let stalled = front.is_some();
         let attempt = plan(&self.facts(cx, sign, since_reply, missing, window, stalled));
-        let width = self.packets_of(cx, attempt.width).max(named.behind).max(named.next);
+        let width = self.packets_of(cx, attempt.width).max(named.behind).max(named.unsure);
         // Skipped packet numbers look like gaps and spend what a new hop is allowed, before the first loss.
-        for id in names.iter().take(width.min(attempt.allowed.max(named.next))) {
+        for id in names.iter().take(width.min(attempt.allowed.max(named.unsure))) {
             self.resend(cx, *id);
         }
         if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {

@@ -22,7 +22,7 @@ use crate::time::{Nanos, Time, US, percent};
 const MARGIN: Nanos = 100 * US;
 /// A copy's reply may (chosen: the grain of clocks, as what comes sooner is taken for no repair).
 const EARLY: Nanos = 40 * US;
-/// Packets that are further apart are named rightly by an estimate that is too long by what a prompt host
+/// Packets that are further apart are named rightly by an estimate that is wrong by what a prompt host
 /// does not take (chosen: twice that, as the nearest packet is no further than half of it).
 const NEXT_SPACING: Nanos = 2 * CLIENT_LATENCY;
 
@@ -182,23 +182,16 @@ impl Flow {
         Some(names.len())
     }
 
-    /// Until copies have told the round trip, it is taken to be too long rather than too short: it has what
-    /// an average host takes, and a prompt one takes less. Where that is as much as packets are apart, the
-    /// one behind the packet that is named is as likely lost. Once a copy has repaired something one is
-    /// enough, and tells the time more exactly than two. How many that names.
-    pub(super) fn name_next(&self, cx: &Context<'_>, names: &mut Names) -> usize {
+    /// Until copies have told the round trip it has what an average host takes. Where what a prompt or a late
+    /// one takes makes as much of a difference as packets are apart, the second of those that timing names is
+    /// hardly less likely lost than the first. Once a copy has repaired something one is enough, and tells the
+    /// time more exactly than two. How many are tried.
+    pub(super) fn unsure_names(&self, cx: &Context<'_>) -> usize {
         let unsure = !self.budget.proven()
             && self.rtt.replies().is_none()
             && self.pace.spacing() < NEXT_SPACING
             && self.may_name_windows(cx);
-        let first = names.first().copied().filter(|_| unsure && cx.config.has(Rule::Next));
-        let next = first.and_then(|first| cx.cache.after(first));
-        let fresh = |id: &Id| cx.cache.record(*id).is_some_and(|record| record.copies == 0);
-        let Some(next) = next.filter(fresh) else { return 0 };
-        names.retain(|name| *name != next);
-        names.truncate(names.capacity() - 1);
-        names.insert(1, next);
-        2
+        if unsure && cx.config.has(Rule::Next) { 2 } else { 0 }
     }
 
     /// What to send for a gap after its first attempt was in vain, no more than `most`: of a late host what
