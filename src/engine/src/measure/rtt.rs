@@ -265,9 +265,10 @@ impl LocalRtt {
         self.deviation = self.deviation.min(estimate / NEW_DEVIATION_PART);
     }
 
-    /// Replies are about packets that were sent so much earlier than it seemed.
+    /// Replies are about packets that were sent so much earlier than it seemed. That is the client's word, so
+    /// it goes no further than any reply's time does.
     pub fn lengthen(&mut self, by: Nanos) {
-        self.believe(self.rtt + by);
+        self.believe((self.rtt + by).min(LONGEST_SAMPLE.max(self.rtt)));
     }
 
     /// Keeps the estimate near a round trip that is known well.

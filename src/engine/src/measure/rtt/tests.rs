@@ -140,3 +140,15 @@ fn tracks_slowly_and_ignores_what_is_far() {
     rtt.track(100 * US);
     assert_eq!(rtt.get(), 2_003 * US);
 }
+
+#[test]
+fn no_client_makes_it_longer_without_end() {
+    let mut rtt = after_handshake(2_600);
+    rtt.lengthen(MS);
+    assert_eq!(rtt.get(), 3_600 * US);
+    (0..1000).for_each(|_| rtt.lengthen(MS));
+    assert_eq!(rtt.get(), LONGEST_SAMPLE);
+    let mut long = after_handshake(100_000);
+    long.lengthen(MS);
+    assert_eq!(long.get(), 100 * MS, "what was measured stays");
+}
