@@ -21,6 +21,8 @@ const WAN_RTT: Nanos = 50 * MS;
 const INITIAL_WINDOW: u64 = 10;
 const MAX_ACK_DELAY: Nanos = 25 * MS;
 const REPLY: usize = 36;
+/// As long as one range and a byte, which a gap may make as well.
+const FRAME: usize = 3;
 
 /// What is simulated.
 #[derive(Clone, Debug)]
@@ -45,6 +47,8 @@ pub struct Scene {
     pub reads_every: Nanos,
     /// The engine is told for how long.
     pub tells_wait: bool,
+    /// One in so many replies has a short frame of the client's own, of [`FRAME`] bytes; 0: none.
+    pub frames: u64,
     /// Replies are filled up to one size.
     pub padded: bool,
     /// Clients reply at once to what is out of order.
@@ -72,6 +76,7 @@ impl Default for Scene {
             queue: None,
             reads_every: 0,
             tells_wait: true,
+            frames: 0,
             padded: false,
             prompt: true,
             loss_up: 0.0,
@@ -357,9 +362,10 @@ impl Simulation {
     fn reply(&mut self, now: Time, n: u32) {
         let client = &mut self.clients[n as usize];
         let gaps = if self.scene.padded { 0 } else { client.gaps(now) };
-        let size = REPLY + 2 * gaps;
         client.unacknowledged = 0;
         client.replies += 1;
+        let framed = client.replies.checked_rem(self.scene.frames) == Some(0);
+        let size = REPLY + 2 * gaps + if framed { FRAME } else { 0 };
         let payload = short(!u64::from(n), 100 + client.replies, size);
         let packet = self.flow(n).datagram(Direction::Up, &payload);
         if self.scene.loss_up > 0.0 && self.random.chance(self.scene.loss_up) {

@@ -62,6 +62,7 @@ fn scene() -> impl Strategy<Value = Scene> {
             delay: delay * US,
             reads_every: 0,
             tells_wait: true,
+            frames: seed % 50,
             padded: seed % 3 == 0,
             prompt: seed % 5 > 0,
             loss_up: f64::from(loss) / 2000.0,

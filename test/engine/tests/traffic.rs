@@ -50,6 +50,19 @@ fn a_clean_hop_costs_next_to_nothing() {
 }
 
 #[test]
+fn frames_of_the_clients_own_prove_no_loss() {
+    // A copy is answered after 2.4 ms, just when the next reply is due.
+    let with_frames = |loss, seed| run(&Scene { frames: 40, loss, seed, ..Scene::default() });
+    for seed in 1..=5 {
+        let clean = with_frames(0.0, seed);
+        assert_eq!(clean.stats.losses_repaired, 0, "seed {seed}");
+        let lossy = with_frames(0.02, seed);
+        let recall = lossy.repaired as f64 / lossy.lost as f64;
+        assert!(recall >= 0.9, "{} of {} repaired, seed {seed}", lossy.repaired, lossy.lost);
+    }
+}
+
+#[test]
 fn the_next_connection_over_a_hop_that_lost_nothing_costs_nothing() {
     let copies = |flows| {
         let scene = Scene { flows, packets: 1200, stagger: 10_000 * MS, ..Scene::default() };

@@ -208,7 +208,7 @@ impl Flow {
         let now = cx.now;
         let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
         let missed = self.missed.goes_on();
-        let on_time = self.closed_by_copy(cx);
+        let on_time = self.closed_by_copy(cx, beat);
         if on_time {
             self.sizes.closed_by_copy();
         }
@@ -261,8 +261,18 @@ impl Flow {
         self.missed.end();
     }
 
+    /// Whether the reply that shows the only gap closed came in the client's rhythm, and a size that a frame of
+    /// its own makes as well had shown it. Where a copy is answered as soon as the next reply is due anyway, such
+    /// a size falls just when one that a copy has repaired does. So it proves no first loss.
+    fn falls_by_itself(&self, beat: &Beat) -> bool {
+        let in_rhythm = beat.fast && beat.count == self.rhythm.usual_count();
+        let weakly = |kind| matches!(kind, SignKind::LongStep | SignKind::Floor);
+        let only = matches!(self.gaps.open(), [gap] if weakly(gap.sign.kind));
+        only && in_rhythm && !self.budget.proven()
+    }
+
     /// Whether a copy has closed the open gaps, of which the oldest is the first.
-    fn closed_by_copy(&self, cx: &Context<'_>) -> bool {
+    fn closed_by_copy(&self, cx: &Context<'_>, beat: &Beat) -> bool {
         let rtt = self.rtt.get();
         let on_time = self
             .gaps
@@ -270,7 +280,8 @@ impl Flow {
             .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
         let taken = self.gaps.open().first().map_or(0, |gap| cx.came.since(gap.opened));
         let clump = self.stall.clump(cx.came) || self.rhythm.clumps();
-        let facts = proof::Facts { on_time, taken, rtt, clump };
+        let by_itself = self.falls_by_itself(beat);
+        let facts = proof::Facts { on_time, taken, rtt, clump, by_itself };
         if cx.config.has(Rule::Proof) { proof::proves(&facts) } else { on_time }
     }
 

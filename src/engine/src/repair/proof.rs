@@ -21,12 +21,14 @@ pub(crate) struct Facts {
     pub rtt: Nanos,
     /// It came in the clump that ended a stall, or this client's replies always come in clumps.
     pub clump: bool,
+    /// It is as short again as it would be after a frame of the client's own.
+    pub by_itself: bool,
 }
 
 /// Whether a copy has repaired the gap.
 pub(crate) fn proves(facts: &Facts) -> bool {
     let possible = facts.taken >= facts.rtt * SOONEST_PERCENT / 100;
-    facts.on_time && possible && !facts.clump
+    facts.on_time && possible && !facts.clump && !facts.by_itself
 }
 
 #[cfg(test)]
@@ -34,13 +36,15 @@ mod tests {
     use super::*;
     use crate::time::MS;
 
-    const REPAIR: Facts = Facts { on_time: true, taken: 2 * MS, rtt: 2 * MS, clump: false };
+    const REPAIR: Facts =
+        Facts { on_time: true, taken: 2 * MS, rtt: 2 * MS, clump: false, by_itself: false };
 
     #[test]
     fn only_what_comes_on_time_and_alone_is_proof() {
         assert!(proves(&REPAIR));
         assert!(!proves(&Facts { on_time: false, ..REPAIR }));
         assert!(!proves(&Facts { clump: true, ..REPAIR }));
+        assert!(!proves(&Facts { by_itself: true, ..REPAIR }));
         assert!(!proves(&Facts { taken: MS - 1, ..REPAIR }), "nothing is as quick");
     }
 }
