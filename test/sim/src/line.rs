@@ -59,6 +59,7 @@ pub fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
     let client: Box<dyn Endpoint> = match flow.client {
         ClientKind::Tcp => Box::new(tcp::Client::new(app, start)),
         kind => match Client::new(kind, app, client_seed) {
+            Some(client) if flow.skips_every > 0 => Box::new(client.with_skips(flow.skips_every)),
             Some(client) => Box::new(client),
             None => Box::new(Quinn::client(epoch, app, flow.cc, client_seed, start)),
         },

@@ -237,6 +237,9 @@ pub struct Flow {
     /// The client takes this much longer for the first batch, in which the server's certificate and keys
     /// come, ms.
     pub handshake_ms: f64,
+    /// The sender leaves out one packet number after so many packets, on average; 0 for as few as quinn-proto
+    /// does by itself. The client has to be a model.
+    pub skips_every: u64,
     /// Packets in the sender's first flight, of Cubic; 0 for as many as it has by itself.
     pub first_flight: u64,
     /// The client's number: flows of one number share its address.
@@ -265,6 +268,7 @@ impl Default for Flow {
             wake_ms: WAKE_MS,
             batch_ms: 0.0,
             handshake_ms: 0.0,
+            skips_every: 0,
             first_flight: 0,
             client_id: 0,
             start_ms: 0.0,

@@ -3,6 +3,7 @@
 //! other than quinn ([`habit`]). It speaks to quinn-proto's server.
 
 mod habit;
+mod skips;
 mod space;
 pub(crate) mod wire;
 
@@ -17,6 +18,7 @@ use crate::ranges::Ranges;
 use crate::scenario::ClientKind;
 use crate::session::{Kind, Messages, TAG_LEN, parameters_body};
 use habit::Habit;
+use skips::Skips;
 use space::{Sent, Space};
 use wire::{Frame, Level, Reader, put_varint};
 
@@ -108,6 +110,14 @@ impl Client {
             only_acks: 0,
             progress: Progress::default(),
         })
+    }
+
+    /// The server leaves out a packet number after so many, of those of data, on average; 0 for none
+    /// beyond its own.
+    pub fn with_skips(mut self, every: u64) -> Client {
+        let random = Random::new(self.random.next());
+        self.spaces[Level::Data as usize].skips = Skips::new(every, random);
+        self
     }
 
     fn packet(&mut self, now: Nanos, packet: &wire::Packet<'_>, ect0: bool) {

@@ -3,10 +3,12 @@
 //! what was sent and waits for its own acknowledgement.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use linkem::{MS, Nanos};
 
 use super::habit::{Habit, Timer};
+use super::skips::Skips;
 use super::wire::put_varint;
 use crate::random::Random;
 use crate::ranges::Ranges;
@@ -25,6 +27,8 @@ pub struct Sent {
 /// A packet number space.
 #[derive(Debug, Default)]
 pub struct Space {
+    /// What the sender leaves out: all numbers here are those that packets seem to have.
+    pub skips: Skips,
     /// All that ever came.
     seen: Ranges,
     /// What acknowledgements still report.
@@ -54,11 +58,12 @@ pub struct Space {
 impl Space {
     /// The number after the largest that came.
     pub fn expected(&self) -> u64 {
-        self.seen.largest().map_or(0, |largest| largest + 1)
+        self.seen.largest().map_or(0, |largest| self.skips.sent(largest) + 1)
     }
 
     /// A packet came; false if it had come before.
     pub fn receive(&mut self, now: Nanos, number: u64, ect0: bool) -> bool {
+        let number = self.skips.seen(number);
         if !self.seen.insert(number..number + 1) {
             return false;
         }
@@ -81,6 +86,8 @@ impl Space {
         rtt: Nanos,
         random: &mut Random,
     ) {
+        let number = self.skips.seen(number);
+        let expected = expected.checked_sub(1).map_or(0, |last| self.skips.seen(last) + 1);
         self.unacknowledged += 1;
         let since = *self.unanswered_since.get_or_insert(now);
         if number > expected && expected > 0 {
@@ -117,23 +124,20 @@ impl Space {
         let largest = self.reported.largest()?;
         let ranges: Vec<_> = self.reported.descending().take(habit.ranges).collect();
         put_varint(out, if habit.ecn { 0x03 } else { 0x02 });
-        put_varint(out, largest);
         // In units of 8 us, the default of ack_delay_exponent.
-        put_varint(out, now.saturating_sub(self.largest_at) / 1000 / 8);
-        put_varint(out, ranges.len() as u64 - 1);
-        let mut below = None;
-        for range in ranges {
-            if let Some(below) = below {
-                put_varint(out, below - range.end - 1);
-            }
-            put_varint(out, range.end - range.start - 1);
-            below = Some(range.start);
-        }
+        let delay = now.saturating_sub(self.largest_at) / 1000 / 8;
+        let mut seen = Vec::new();
+        put_ranges(&ranges, delay, &mut seen);
+        let begins = out.len();
+        put_ranges(&self.skips.all_sent(&ranges), delay, out);
+        // As long as if the sender had really left them out.
+        let missing = (begins + seen.len()).saturating_sub(out.len());
         if habit.ecn {
             put_varint(out, self.ect0);
             put_varint(out, 0);
             put_varint(out, 0);
         }
+        out.resize(out.len() + missing, 0);
         self.unacknowledged = 0;
         self.every = 0;
         self.unanswered_since = None;
@@ -195,5 +199,20 @@ impl Space {
     /// When the last packet was sent that the server has to acknowledge.
     pub fn waiting_since(&self) -> Option<Nanos> {
         self.sent.values().filter(|sent| !sent.frames.is_empty()).map(|sent| sent.at).max()
+    }
+}
+
+/// What an ACK frame says of packets, the largest range first (RFC 9000, section 19.3).
+fn put_ranges(ranges: &[Range<u64>], delay: u64, out: &mut Vec<u8>) {
+    put_varint(out, ranges[0].end - 1);
+    put_varint(out, delay);
+    put_varint(out, ranges.len() as u64 - 1);
+    let mut below = None;
+    for range in ranges {
+        if let Some(below) = below {
+            put_varint(out, below - range.end - 1);
+        }
+        put_varint(out, range.end - range.start - 1);
+        below = Some(range.start);
     }
 }
