@@ -27,7 +27,7 @@ impl Flow {
             || self.guard.own_queue()
             || !self.trusted()
             || self.is_reported(cx)
-            || self.doubts(cx, false);
+            || self.doubts(cx, false, false);
         if unwanted || !cx.config.has(Rule::Tail) {
             return;
         }

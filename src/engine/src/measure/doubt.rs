@@ -36,9 +36,15 @@ impl Doubt {
     }
 
     /// Whether it is too early for another attempt; `answered` if an answer will tell at once
-    /// whether that was needed.
-    pub fn forbids(&self, now: Time, answered: bool) -> bool {
-        let longest = if answered { LONGEST_IF_ANSWERED } else { Nanos::MAX };
+    /// whether that was needed, `repairs` if one has repaired something of late. Where that is so
+    /// signs that mean nothing come from elsewhere, as from packet numbers that some senders leave
+    /// out in every round trip, and losses come between them.
+    pub fn forbids(&self, now: Time, answered: bool, repairs: bool) -> bool {
+        let longest = match (repairs, answered) {
+            (true, _) => self.tunables.doubt_shortest(),
+            (false, true) => LONGEST_IF_ANSWERED,
+            (false, false) => Nanos::MAX,
+        };
         now.since(self.since) < self.wait.min(longest)
     }
 
@@ -100,7 +106,7 @@ mod tests {
         let times = (from..to).step_by(10).map(at);
         times
             .filter(|now| {
-                let tried = !doubt.forbids(*now, false);
+                let tried = !doubt.forbids(*now, false, false);
                 if tried {
                     doubt.in_vain(*now, *now);
                 }
@@ -121,14 +127,14 @@ mod tests {
     fn repairs_bring_the_attempts_back() {
         let mut doubt = Doubt::new(Tunables::DEFAULT);
         tried(&mut doubt, 0, 10_000);
-        assert!(doubt.forbids(at(10_000), false));
+        assert!(doubt.forbids(at(10_000), false, false));
         for _ in 0..3 {
             doubt.repaired();
         }
-        assert!(!doubt.forbids(at(10_000), false));
+        assert!(!doubt.forbids(at(10_000), false, false));
         for n in 0..6 {
             doubt.in_vain(at(10_000 + n), at(10_000 + n));
-            assert!(!doubt.forbids(at(10_001 + n), false), "repairs have earned as much");
+            assert!(!doubt.forbids(at(10_001 + n), false, false), "repairs have earned as much");
         }
     }
 
@@ -136,7 +142,7 @@ mod tests {
     fn where_every_third_attempt_repairs_something_nothing_is_put_off() {
         let mut doubt = Doubt::new(Tunables::DEFAULT);
         for n in 0..300 {
-            assert!(!doubt.forbids(at(n * 10), false), "{n}");
+            assert!(!doubt.forbids(at(n * 10), false, false), "{n}");
             if n % 3 == 0 {
                 doubt.repaired();
             } else {
@@ -150,10 +156,21 @@ mod tests {
         let mut doubt = Doubt::new(Tunables::DEFAULT);
         tried(&mut doubt, 0, 10_000);
         let last = (0..10_000).rev().find(|ms| doubt.since == at(*ms)).unwrap();
-        assert!(doubt.forbids(at(last + 249), true) && !doubt.forbids(at(last + 250), true));
-        assert!(doubt.forbids(at(last + 250), false));
+        assert!(doubt.forbids(at(last + 249), true, false));
+        assert!(!doubt.forbids(at(last + 250), true, false));
+        assert!(doubt.forbids(at(last + 250), false, false));
         doubt.answered();
-        assert!(!doubt.forbids(at(last), false));
+        assert!(!doubt.forbids(at(last), false, false));
+    }
+
+    #[test]
+    fn where_a_repair_has_come_of_late_nothing_waits_longer_than_at_first() {
+        let mut doubt = Doubt::new(Tunables::DEFAULT);
+        tried(&mut doubt, 0, 10_000);
+        let shortest = Tunables::DEFAULT.doubt_shortest();
+        assert!(doubt.forbids(doubt.since + shortest - 1, false, true));
+        assert!(!doubt.forbids(doubt.since + shortest, false, true));
+        assert!(doubt.forbids(doubt.since + shortest, false, false));
     }
 
     #[test]
@@ -162,6 +179,6 @@ mod tests {
         for _ in 0..100 {
             doubt.in_vain(at(10), at(5));
         }
-        assert!(!doubt.forbids(at(11), false));
+        assert!(!doubt.forbids(at(11), false, false));
     }
 }
