@@ -38,7 +38,7 @@ impl Doubt {
     /// Whether it is too early for another attempt; `answered` if an answer will tell at once
     /// whether that was needed, `repairs` if one has repaired something of late. Where that is so
     /// signs that mean nothing come from elsewhere, as from packet numbers that some senders leave
-    /// out in every round trip, and losses come between them.
+    /// out about once a window, and losses come between them.
     pub fn forbids(&self, now: Time, answered: bool, repairs: bool) -> bool {
         let longest = match (repairs, answered) {
             (true, _) => self.tunables.doubt_shortest(),

@@ -12,9 +12,8 @@ use crate::random::Random;
 /// Which are left out.
 #[derive(Debug, Default)]
 pub struct Skips {
-    /// One after so many on average; 0 for none.
-    every: u64,
-    random: Option<Random>,
+    /// One after so many on average, if any.
+    every: Option<(u64, Random)>,
     /// The packets before which a number is left out, by the numbers that they have.
     before: Vec<u64>,
 }
@@ -22,16 +21,16 @@ pub struct Skips {
 impl Skips {
     /// One after so many packets on average.
     pub fn new(every: u64, random: Random) -> Skips {
-        Skips { every, random: Some(random), before: Vec::new() }
+        Skips { every: Some((every, random)), before: Vec::new() }
     }
 
     /// The number that a packet seems to have.
     pub fn seen(&mut self, number: u64) -> u64 {
         let last = |before: &[u64]| before.last().copied().unwrap_or(0);
-        while let Some(random) = self.random.as_mut().filter(|_| self.every > 0)
+        while let Some((every, random)) = &mut self.every
             && last(&self.before) <= number
         {
-            let next = last(&self.before) + 1 + random.below(2 * self.every);
+            let next = last(&self.before) + 1 + random.below(2 * *every);
             self.before.push(next);
         }
         number + self.before.partition_point(|before| *before <= number) as u64
@@ -81,7 +80,7 @@ mod tests {
 
     #[test]
     fn gaps_of_the_senders_own_close_in_what_it_is_told() {
-        let mut skips = Skips { every: 1000, random: None, before: vec![3, 6] };
+        let mut skips = Skips { every: None, before: vec![3, 6] };
         let seen = [2, 3, 5, 6, 8].map(|number| skips.seen(number));
         assert_eq!(seen, [2, 4, 6, 8, 10]);
         let ranges = [10..11, 8..9, 6..7, 4..5, 2..3];
