@@ -115,6 +115,12 @@ impl World {
         for flow in &scenario.flows {
             let able = flow.client == ClientKind::Quinn || !flow.app().is_upload();
             anyhow::ensure!(able, "app upload: client {:?} cannot; use quinn", flow.client);
+            let real = matches!(flow.client, ClientKind::Quinn | ClientKind::Tcp);
+            anyhow::ensure!(
+                !(real && flow.skips_every > 0),
+                "flow.skips_every: client {:?} cannot; use a model, as every2",
+                flow.client
+            );
         }
         let epoch = Instant::now();
         let mut random = Random::new(seed);

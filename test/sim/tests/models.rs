@@ -138,6 +138,25 @@ fn a_rule_can_be_switched_off_by_its_name() {
 }
 
 #[test]
+fn numbers_that_a_sender_leaves_out_cost_it_nothing_and_look_like_losses() {
+    let skips = |client: &str, every: u32, assist| {
+        let client = format!("flow.client={client}");
+        outcome(DOWNLOAD, &[&client, &format!("flow.skips_every={every}")], assist, 1)
+    };
+    for client in ["every2", "s2n", "chromium"] {
+        let goodput = |every| skips(client, every, Assist::Off).flows[0].goodput_mbps;
+        let (without, with) = (goodput(0), goodput(40));
+        assert!(with > 0.97 * without, "{client}: {with} of {without} Mbit/s");
+        let copies = |every| skips(client, every, Assist::On).flows[0].inference.copies;
+        assert!(copies(40) > copies(0), "{client}");
+    }
+    let changes = ["flow.skips_every=40".to_owned()];
+    let scenario = matrix::parse(DOWNLOAD, &changes).unwrap();
+    let error = format!("{:#}", run(&scenario, Assist::On, 1).unwrap_err());
+    assert!(error.contains("flow.skips_every") && error.contains("every2"), "{error}");
+}
+
+#[test]
 fn a_radio_is_a_preset_or_its_settings_and_loses_nothing_as_a_ceiling() {
     let by_name = outcome(DOWNLOAD, &["wifi.air=poor"], Assist::Off, 1);
     let settings = "wifi.air={link={errors={good=0.01,bad=0.9,good_ms=500,bad_ms=20}}}";
