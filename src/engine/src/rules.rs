@@ -90,8 +90,8 @@ pub enum Rule {
     /// Packets count as sent when the hop takes them up, where its queue is known
     /// ([`crate::measure::link`]).
     Link,
-    /// Before a copy has repaired anything, the second of those that timing names goes as well where
-    /// packets are close ([`crate::flow::window`]).
+    /// Where packets are close, those of a window are named before a copy has repaired anything as well
+    /// ([`crate::flow::window`]).
     Next,
     /// Where a reply names a window because the host is or may be late, packets earn what that costs
     /// ([`crate::repair::budget`]).

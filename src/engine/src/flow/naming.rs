@@ -21,10 +21,8 @@ pub(super) struct Named {
     pub window: Option<usize>,
     /// The first packet behind a stall.
     pub front: Option<Id>,
-    /// The first so many may be missing because acknowledgements were lost as well, ...
+    /// The first so many may be missing because acknowledgements were lost as well.
     pub behind: usize,
-    /// ... or because the round trip is not known exactly yet.
-    pub unsure: usize,
     /// Nothing but its place before the packet that triggered the reply has named the first.
     pub by_place: bool,
 }
@@ -59,9 +57,8 @@ impl Flow {
         }
         let behind = if window.is_none() { self.name_behind(cx, beat, &mut names) } else { 0 };
         let alone = window.is_none() && front.is_none() && behind == 0;
-        let unsure = if alone { self.unsure_names(cx) } else { 0 };
-        let by_place = alone && unsure == 0 && !by_chain && sign.kind.by_size();
-        Named { names, since_reply, window, front, behind, unsure, by_place }
+        let by_place = alone && !by_chain && sign.kind.by_size();
+        Named { names, since_reply, window, front, behind, by_place }
     }
 
     /// More packets came since the reply before than this client lets pass: acknowledgements were

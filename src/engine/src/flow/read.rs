@@ -90,7 +90,8 @@ impl Flow {
         if reading != Reading::Noise {
             self.acknowledged = Some(cx.came);
             let (soonest, latest) = self.hears_of_copies(cx);
-            self.gaps.replied(cx.came, soonest, latest);
+            let hastens = self.names_windows(cx);
+            self.gaps.replied(cx.came, soonest, latest, hastens);
         }
         let ends = self.ends_episode(cx, reading, beat, previous, last);
         if beat.certain && reading != Reading::Noise {
@@ -301,6 +302,7 @@ impl Flow {
             tells_first: self.gaps.tells_first(now, self.acknowledged, soonest, latest),
             due: self.gaps.may_be_closed(now, soonest),
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
+            overlaps: self.overlaps() && !self.missed.active(),
             missed: self.missed.active(),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),
             counts_high: self.rhythm.counts_high(),

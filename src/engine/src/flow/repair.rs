@@ -15,7 +15,7 @@ use crate::measure::margin::Margin;
 use crate::repair::conceal::last_reply_due;
 use crate::repair::gap::{Gap, NAMES};
 use crate::repair::gaps::{self, MAX_WINDOW};
-use crate::repair::plan::{Facts, Width, plan};
+use crate::repair::plan::{Facts, WINDOW_WIDTH, Width, plan};
 use crate::repair::{proof, unheard};
 use crate::rules::Rule;
 use crate::store::cache::Id;
@@ -43,9 +43,8 @@ impl Flow {
         self.hidden = self.hidden.saturating_add(if sign.silent { 1 } else { -1 });
         let stalled = front.is_some();
         let attempt = plan(&self.facts(cx, sign, since_reply, missing, window, stalled));
-        let width = self.packets_of(cx, attempt.width).max(named.behind).max(named.unsure);
-        // Skipped packet numbers look like gaps and spend what a new hop is allowed, before the first loss.
-        for id in names.iter().take(width.min(attempt.allowed.max(named.unsure))) {
+        let width = self.packets_of(cx, attempt.width).max(named.behind);
+        for id in names.iter().take(width.min(attempt.allowed)) {
             self.resend(cx, *id);
         }
         if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {
@@ -105,6 +104,10 @@ impl Flow {
         let sharp = self.rtt.sharp();
         let pays =
             self.uplink.is_some() || !cx.config.has(Rule::Worth) || cx.hop.worth.hides(cx.now);
+        // The first losses of a flow decide how fast it becomes, and what was tried before them is none of
+        // their fault.
+        let free = if window.is_some() && !cx.hop.doubt.is_used() { WINDOW_WIDTH } else { 0 };
+        let allowed = self.budget.first_attempt(sharp, window.is_some()).max(free);
         let conceals = pays && cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
         Facts {
             tunables: cx.config.tunables(),
@@ -126,7 +129,7 @@ impl Flow {
             thin_reply_wait: self.rhythm.thin_reply_wait(),
             since_reply,
             window,
-            allowed: self.budget.first_attempt(sharp, window.is_some()).min(self.counted(cx)),
+            allowed: allowed.min(self.counted(cx)),
             missing,
             sent: self.packets,
             conceal: conceals.then_some(cx.config.hold_cap),
@@ -160,6 +163,10 @@ impl Flow {
         let now = cx.now;
         if self.missed.active() {
             return self.send_missed(cx, beat);
+        }
+        if self.names_windows(cx) {
+            // Another packet is as likely, before or after those, and the next attempt is for all of them.
+            return;
         }
         if cx.config.has(Rule::Again) && self.tells_each() && self.budget.very_lossy() {
             // Where any packet may be lost another gap is as likely, and the next attempt covers both.

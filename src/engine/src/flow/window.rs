@@ -8,7 +8,7 @@ use super::Flow;
 use crate::flow::context::Context;
 use crate::measure::margin::Margin;
 use crate::measure::pace::ticks;
-use crate::measure::rtt::{CLIENT_LATENCY, MOST_LATENESS, Replies};
+use crate::measure::rtt::{CLIENT_LATENCY, CLOSE, MOST_LATENESS, Replies};
 use crate::measure::train::PAUSE;
 use crate::repair::conceal::is_own_data;
 use crate::repair::gaps::{self, MAX_WINDOW, Names};
@@ -22,9 +22,6 @@ use crate::time::{Nanos, Time, US, percent};
 const MARGIN: Nanos = 100 * US;
 /// A copy's reply may (chosen: the grain of clocks, as what comes sooner is taken for no repair).
 const EARLY: Nanos = 40 * US;
-/// Packets that are further apart are named rightly by an estimate that is wrong by what a prompt host
-/// does not take (chosen: twice that, as the nearest packet is no further than half of it).
-const NEXT_SPACING: Nanos = 2 * CLIENT_LATENCY;
 
 /// A hop is hardly faster where a full packet takes all but one part in so many of the time between two
 /// (chosen: halfway between equal links, and a hop twice as fast where nothing waits).
@@ -109,11 +106,13 @@ impl Flow {
     }
 
     /// The same, and before copies have told what probes let expect, where packets are closer than what
-    /// hosts take. Of a client whose counts are not known yet nothing is expected: it may count to ten.
+    /// hosts take. Of a client whose counts are not known yet nothing is expected, as it may count to ten; but
+    /// the first losses of a flow decide how fast it becomes, and clients reply to those at once.
     fn expected_replies(&self, cx: &Context<'_>) -> Option<Replies> {
+        let soon = cx.config.has(Rule::Next);
         let unknown = self.rtt.replies().is_none()
-            && self.pace.spacing() < CLIENT_LATENCY
-            && self.rhythm.usual_count() > 0
+            && self.pace.spacing() < if soon { CLOSE } else { CLIENT_LATENCY }
+            && (self.rhythm.usual_count() > 0 || soon && !self.budget.proven())
             && self.may_name_windows(cx);
         if unknown { self.rtt.expected() } else { self.replies(cx) }
     }
@@ -127,10 +126,20 @@ impl Flow {
 
     /// Whether the client replies in a way in which what it shows tells of a time.
     fn may_name_windows(&self, cx: &Context<'_>) -> bool {
-        cx.config.has(Rule::Window)
-            && !self.rhythm.decimating()
-            && !self.rhythm.counts_high()
-            && self.uplink.is_none()
+        let counts = self.rhythm.decimating() || self.rhythm.counts_high();
+        cx.config.has(Rule::Window) && self.uplink.is_none() && (!counts || self.reads_batches())
+    }
+
+    /// Whether the host is so late that it cannot but reply to as many packets as it seems to count to: what
+    /// comes while it is away.
+    fn reads_batches(&self) -> bool {
+        let batch = self.pace.spacing().saturating_mul(self.rhythm.usual_count() as Nanos);
+        self.rtt.replies().is_some_and(|replies| 2 * replies.lateness > batch)
+    }
+
+    /// Whether packets follow each other so closely that several losses are repaired at a time.
+    pub(super) fn overlaps(&self) -> bool {
+        self.pace.spacing() < CLOSE && self.budget.proven()
     }
 
     /// Whether the host is later than packets are apart.
@@ -182,18 +191,6 @@ impl Flow {
         Some(names.len())
     }
 
-    /// Until copies have told the round trip it has what an average host takes. Where what a prompt or a late
-    /// one takes makes as much of a difference as packets are apart, the second of those that timing names is
-    /// hardly less likely lost than the first. Once a copy has repaired something one is enough, and tells the
-    /// time more exactly than two. How many are tried.
-    pub(super) fn unsure_names(&self, cx: &Context<'_>) -> usize {
-        let unsure = !self.budget.proven()
-            && self.rtt.replies().is_none()
-            && self.pace.spacing() < NEXT_SPACING
-            && self.may_name_windows(cx);
-        if unsure && cx.config.has(Rule::Next) { 2 } else { 0 }
-    }
-
     /// What to send for a gap after its first attempt was in vain, no more than `most`: of a late host what
     /// was lost while the gap closed, which the reply that would have shown it closed hides, and what is
     /// around and was not sent again yet. Of the gap it is asked when it opened and after what time an
@@ -226,6 +223,11 @@ impl Flow {
         }
         rest.truncate(most.min(WINDOW_WIDTH));
         Some(rest)
+    }
+
+    /// Whether replies name windows.
+    pub(super) fn names_windows(&self, cx: &Context<'_>) -> bool {
+        self.replies(cx).is_some()
     }
 
     /// How far now is from when the reply to the nearest copy was due.

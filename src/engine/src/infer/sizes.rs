@@ -102,6 +102,8 @@ pub(crate) struct Facts {
     pub all_tried: bool,
     /// More was missed than the copies that went can have filled.
     pub missed: bool,
+    /// Packets follow each other so closely that several gaps are open at a time.
+    pub overlaps: bool,
     /// It came right after another one.
     pub at_once: bool,
     /// Replies that become shorter are heeded, and a sign has to be repeated where sizes vary.
@@ -246,6 +248,8 @@ impl Sizes {
         reading
     }
 
+    // Inlined it takes 100 bytes more on MIPS.
+    #[inline(never)]
     fn sign(&self, facts: &Facts, kind: SignKind) -> Reading {
         let step = (facts.size - self.last).clamp(*STEP.start(), *STEP.end());
         let kind = match kind {
@@ -415,12 +419,36 @@ impl Sizes {
         if self.new_early(facts) && excess >= 2 && excess < level + 2 && excess >= level - 1 {
             return self.sign(facts, SignKind::Rhythm);
         }
-        match excess - level {
+        let rise = excess - level;
+        if facts.overlaps && self.makes_up_two(facts, excess, rise) {
+            let sign = self.sign(facts, SignKind::Step);
+            self.awaited = None;
+            return sign;
+        }
+        match rise {
             _ if excess == 1 || facts.repeats && self.restless() => Reading::Plain,
             rise if STEP.contains(&rise) => self.sign(facts, SignKind::Step),
             rise if rise > *STEP.end() => Reading::Noise,
             _ => Reading::Plain,
         }
+    }
+
+    /// Whether one more gap shows although replies have become only one byte longer: the one before came
+    /// with a longer field, which is none by now. Two replies in a row have to be of that size.
+    // Inlined it takes 110 bytes more on MIPS.
+    #[inline(never)]
+    fn makes_up_two(&mut self, facts: &Facts, excess: i32, rise: i32) -> bool {
+        let one_more = excess == STEP.start() * (facts.open as i32 + 1);
+        if one_more && rise == 1 {
+            self.awaited = Some((facts.size, facts.now));
+            return false;
+        }
+        let again = self.awaited.is_some_and(|(size, _)| size == facts.size);
+        if one_more && rise == 0 && again {
+            return true;
+        }
+        self.awaited = None;
+        false
     }
 
     /// All gaps have closed; `by_floor` if only the floor had shown them.

@@ -28,6 +28,9 @@ const LONGEST_SAMPLE: Nanos = 80 * MS;
 /// From the round trip of an echo to that of a QUIC reply (chosen: the client's kernel
 /// replies to the one, its application has to run for the other).
 pub(crate) const CLIENT_LATENCY: Nanos = 250 * US;
+/// Packets that are further apart are named rightly by an estimate that is wrong by what a prompt host
+/// does not take (chosen: twice that, as the nearest packet is no further than half of it).
+pub(crate) const CLOSE: Nanos = 2 * CLIENT_LATENCY;
 /// Samples from repairs older than this do not outrank those of bursts (chosen: within a few
 /// seconds somebody with a phone is in another room).
 const REPAIR_SAMPLE_AGE: Nanos = 3 * SEC;
@@ -194,7 +197,7 @@ impl LocalRtt {
         Some(Replies { soonest, usual: middle.min(soonest + lateness), lateness })
     }
 
-    /// The same before copies have told, as far as probes do.
+    /// When packets are replied to, before copies have told, as far as probes do.
     pub fn expected(&self) -> Option<Replies> {
         let soonest = self.soonest(self.prompt());
         let (usual, lateness) = (soonest + CLIENT_LATENCY, 2 * CLIENT_LATENCY);

@@ -102,14 +102,17 @@ impl Gap {
     }
 
     /// An acknowledgement has come at `now`: none tells of copies sooner than `soonest`, and each does
-    /// after `latest`.
-    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos) {
+    /// after `latest`. What `hastens` does not wait any longer then, as the gap is still there.
+    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos, hastens: bool) {
         let after = u32::try_from(now.since(self.opened).max(0)).unwrap_or(u32::MAX);
         if now.since(self.opened) < soonest {
             self.heard = after;
         }
         if self.told == 0 && now.since(self.last_attempt) >= latest {
             self.told = after;
+            if hastens && self.attempts_left() {
+                self.overdue = self.overdue.min(now);
+            }
         }
     }
 
@@ -179,18 +182,32 @@ pub(crate) mod tests {
         let mut gap = gap(10, 1);
         let at = |us: Nanos| Time::ZERO + us * 1000;
         let (soonest, latest) = (2 * MS, 3 * MS);
-        gap.replied(at(1500), soonest, latest);
+        gap.replied(at(1500), soonest, latest, false);
         assert_eq!((gap.heard, gap.told), (1_500_000, 0), "no copy can have come by then");
-        gap.replied(at(2500), soonest, latest);
+        gap.replied(at(2500), soonest, latest, false);
         assert_eq!((gap.heard, gap.told), (1_500_000, 0), "one may have");
-        gap.replied(at(3500), soonest, latest);
-        gap.replied(at(4500), soonest, latest);
+        gap.replied(at(3500), soonest, latest, false);
+        gap.replied(at(4500), soonest, latest, false);
         assert_eq!((gap.heard, gap.told), (1_500_000, 3_500_000), "the first that surely tells");
         gap.tried(at(4600));
-        gap.replied(at(6600), soonest, latest);
+        gap.replied(at(6600), soonest, latest, false);
         assert_eq!(gap.told, 0, "the attempt is a new one");
-        gap.replied(at(7600), soonest, latest);
+        gap.replied(at(7600), soonest, latest, false);
         assert_eq!(gap.told, 7_600_000);
+    }
+
+    #[test]
+    fn where_any_reply_tells_of_the_last_attempt_the_next_one_waits_no_longer() {
+        let at = |us: Nanos| Time::ZERO + us * 1000;
+        let overdue = |gap: Gap, now, hastens| {
+            let mut gap = gap;
+            gap.replied(now, 2 * MS, 3 * MS, hastens);
+            gap.overdue
+        };
+        assert_eq!(overdue(gap(10, 1), at(3500), true), at(3500));
+        assert_eq!(overdue(gap(10, 1), at(2500), true), at(4000), "it does not surely tell");
+        assert_eq!(overdue(gap(10, 1), at(3500), false), at(4000));
+        assert_eq!(overdue(gap(10, 3), at(3500), true), at(4000), "that was the last one");
     }
 
     #[test]

@@ -86,9 +86,9 @@ impl Gaps {
     }
 
     /// An acknowledgement has come at `now`: see [`Gap::replied`].
-    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos) {
+    pub fn replied(&mut self, now: Time, soonest: Nanos, latest: Nanos, hastens: bool) {
         for gap in &mut self.open {
-            gap.replied(now, soonest, latest);
+            gap.replied(now, soonest, latest, hastens);
         }
     }
 

@@ -91,8 +91,8 @@ mod tests {
         };
         let last = Some(reply(20));
         assert_eq!(again(&gap, last, &mut trail, &cache), [19, 18], "17 was covered");
-        gap.replied(reply(21), 2 * MS, 3 * MS);
-        gap.replied(reply(24), 2 * MS, 3 * MS);
+        gap.replied(reply(21), 2 * MS, 3 * MS, false);
+        gap.replied(reply(24), 2 * MS, 3 * MS, false);
         assert_eq!(again(&gap, last, &mut trail, &cache), [19, 18, 23, 22]);
         gap.tried(reply(24));
         assert_eq!(again(&gap, last, &mut trail, &cache), [20, 19, 18, 17], "and those around");

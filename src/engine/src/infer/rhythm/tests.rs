@@ -37,9 +37,18 @@ fn beats_of(
     constant: bool,
     acknowledged: impl IntoIterator<Item = u64>,
 ) -> (Rhythm, alloc::vec::Vec<Beat>) {
+    beats_at(1200 * US, constant, acknowledged)
+}
+
+/// The same with packets this far apart.
+fn beats_at(
+    spacing: Nanos,
+    constant: bool,
+    acknowledged: impl IntoIterator<Item = u64>,
+) -> (Rhythm, alloc::vec::Vec<Beat>) {
     let (mut rhythm, rtt, mut trail, mut cache) = beginning();
     let mut sent = 0;
-    let at = |n: u64| Time::ZERO + (n as Nanos) * 1200 * US;
+    let at = |n: u64| Time::ZERO + (n as Nanos) * spacing;
     let mut last = None;
     let beats = acknowledged
         .into_iter()
@@ -50,8 +59,12 @@ fn beats_of(
                 trail.push(&mut cache, at(sent), sent, &[0; 40]);
             }
             let since_last = last.replace(now).map(|l| now.since(l));
-            let reply =
-                Reply { constant, always_constant: constant, ..reply(now, sent, since_last) };
+            let reply = Reply {
+                constant,
+                always_constant: constant,
+                spacing,
+                ..reply(now, sent, since_last)
+            };
             rhythm.observe(&reply, &rtt, &mut trail, &cache)
         })
         .collect();
@@ -82,6 +95,17 @@ fn what_is_no_news_makes_the_reply_before_no_more_certain() {
     observe(at(10) + 2 * MS + 60 * US, false);
     let next = observe(at(11) + 2 * MS, false);
     assert!(next.certain && next.count == 1 && !next.adjacent, "the 11th may be the first");
+}
+
+#[test]
+fn of_packets_close_together_none_is_known_to_be_the_next() {
+    let adjacent = |spacing| {
+        let acknowledged = (1..20u64).map(|n| n * 10).chain([196, 197, 198, 199]);
+        let (_, beats) = beats_at(spacing, false, acknowledged);
+        beats.iter().filter(|beat| beat.adjacent).count()
+    };
+    assert_eq!(adjacent(1200 * US), 3);
+    assert_eq!(adjacent(400 * US), 0);
 }
 
 #[test]

@@ -31,6 +31,23 @@ fn two_bytes_more_is_a_gap_and_less_is_its_repair() {
 }
 
 #[test]
+fn a_gap_shows_by_one_byte_if_the_one_before_came_with_a_longer_field() {
+    let close = |size, open| Facts { overlaps: true, ..facts(size, open) };
+    let mut s = with_base(36);
+    assert!(is_gap(s.read(&close(39, 0))));
+    assert_eq!(s.read(&close(40, 1)), Reading::Plain, "the field may be longer still");
+    assert!(is_gap(s.read(&close(40, 1))), "it is not, as the next reply is as long");
+    let mut s = with_base(36);
+    assert!(is_gap(s.read(&close(39, 0))));
+    assert_eq!(s.read(&close(40, 1)), Reading::Plain);
+    assert_eq!(s.read(&close(39, 1)), Reading::Plain);
+    assert_eq!(s.read(&close(39, 1)), Reading::Plain, "it was, once");
+    let mut s = with_base(36);
+    assert!(is_gap(s.read(&facts(39, 0))));
+    assert!((0..3).all(|_| s.read(&facts(40, 1)) == Reading::Plain), "packets are far apart");
+}
+
+#[test]
 fn a_gap_closed_one_byte_up_counts_only_when_a_copy_explains_it() {
     let mut s = with_base(36);
     s.read(&facts(38, 0));
