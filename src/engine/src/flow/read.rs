@@ -89,9 +89,11 @@ impl Flow {
         let last = self.acknowledged;
         if reading != Reading::Noise {
             self.acknowledged = Some(cx.came);
-            let (soonest, latest) = self.hears_of_copies(cx);
-            let hastens = self.names_windows(cx);
-            self.gaps.replied(cx.came, soonest, latest, hastens);
+            if !self.gaps.open().is_empty() {
+                let (soonest, latest) = self.hears_of_copies(cx);
+                let hastens = self.names_windows(cx);
+                self.gaps.replied(cx.came, soonest, latest, hastens);
+            }
         }
         let ends = self.ends_episode(cx, reading, beat, previous, last);
         if beat.certain && reading != Reading::Noise {
