@@ -87,6 +87,9 @@ pub enum Rule {
     /// The replies to a train of packets tell which estimate of the round trip is too long
     /// ([`crate::measure::train`]).
     Train,
+    /// Where losses hold up what follows, what may have been lost is told by the reply before
+    /// ([`crate::measure::retries`]).
+    Retries,
     /// Packets count as sent when the hop takes them up, where its queue is known
     /// ([`crate::measure::link`]).
     Link,
@@ -135,7 +138,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 52] = [
+    pub const ALL: [(Rule, &'static str); 53] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -171,6 +174,7 @@ impl Rule {
         (Rule::Handshake, "handshake"),
         (Rule::Alias, "alias"),
         (Rule::Train, "train"),
+        (Rule::Retries, "retries"),
         (Rule::Link, "link"),
         (Rule::Next, "next"),
         (Rule::Earn, "earn"),

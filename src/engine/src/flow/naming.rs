@@ -33,7 +33,7 @@ impl Flow {
     #[inline(never)]
     pub(super) fn name(
         &mut self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         sign: &GapSign,
         beat: &Beat,
         previous: Option<Time>,
@@ -49,12 +49,14 @@ impl Flow {
         if by_chain {
             self.name_by_chain(cx.cache, beat, &mut names);
         }
-        let mut window = self.name_window(cx, sign.shown, last, &mut names);
         let front = self.stall.take_front(cx.came);
-        if let Some(front) = front {
-            window = None;
+        let window = if let Some(front) = front {
             names = gaps::from(front, cx.cache);
-        }
+            None
+        } else {
+            self.heed_retries(cx, since_reply);
+            self.name_window(cx, sign.shown, last, &mut names)
+        };
         let behind = if window.is_none() { self.name_behind(cx, beat, &mut names) } else { 0 };
         let alone = window.is_none() && front.is_none() && behind == 0;
         let by_place = alone && !by_chain && sign.kind.by_size();

@@ -8,6 +8,7 @@ use super::Flow;
 use crate::flow::context::Context;
 use crate::measure::margin::Margin;
 use crate::measure::pace::ticks;
+use crate::measure::retries::{BY_TWOS, HELD_UP};
 use crate::measure::rtt::{CLIENT_LATENCY, CLOSE, MOST_LATENESS, Replies};
 use crate::measure::train::PAUSE;
 use crate::repair::conceal::is_own_data;
@@ -117,6 +118,39 @@ impl Flow {
         if unknown { self.rtt.expected() } else { self.replies(cx) }
     }
 
+    /// When packets are replied to, as copies were or as probes let expect.
+    fn any_replies(&self) -> Option<Replies> {
+        self.rtt.replies().or_else(|| self.rtt.expected())
+    }
+
+    /// Whether it can be told by how this client replies that losses hold up what follows.
+    fn tells_retries(&self) -> bool {
+        (1..=BY_TWOS).contains(&self.rhythm.usual_count()) && self.uplink.is_none()
+    }
+
+    /// A gap shows when replies to so many packets were due since the one before. As many of them as come
+    /// within what a host takes may have been due to it.
+    pub(super) fn heed_retries(&mut self, cx: &mut Context<'_>, passed: usize) {
+        if self.tells_retries() && cx.config.has(Rule::Retries) {
+            let close = self.packets_within(CLOSE);
+            cx.hop.retries.shown(passed.saturating_sub(close), self.rhythm.usual_count());
+        }
+    }
+
+    /// How many packets come in this time.
+    fn packets_within(&self, time: Nanos) -> usize {
+        usize::try_from(time / self.pace.spacing().max(1)).unwrap_or(usize::MAX)
+    }
+
+    fn is_held_up(&self, cx: &Context<'_>) -> bool {
+        cx.hop.retries.hold_up() && self.tells_retries()
+    }
+
+    /// How much later than usual copies and their replies come, because of what holds them up.
+    pub(super) fn held_up(&self, cx: &Context<'_>) -> Nanos {
+        if self.is_held_up(cx) { HELD_UP } else { 0 }
+    }
+
     /// How long before a reply the newest packet was sent that it is about: a host reads all that has
     /// come, so that is half the packets' distance more than the least on average, however late the host
     /// is. The reply to a copy takes longer, since it is the oldest of what is read.
@@ -149,7 +183,8 @@ impl Flow {
 
     /// Whether it may be, as far as is known.
     pub(super) fn may_be_late(&self, cx: &Context<'_>) -> bool {
-        self.later(cx, self.rtt.replies().map_or(MOST_LATENESS, |replies| replies.lateness))
+        let lateness = self.rtt.replies().map_or(MOST_LATENESS, |replies| replies.lateness);
+        self.is_held_up(cx) || self.later(cx, lateness)
     }
 
     fn later(&self, cx: &Context<'_>, lateness: Nanos) -> bool {
@@ -175,12 +210,16 @@ impl Flow {
         last: Option<Time>,
         names: &mut Names,
     ) -> Option<usize> {
-        let replies = self.expected_replies(cx)?;
+        let held_up = self.is_held_up(cx);
+        let replies = if held_up { self.any_replies() } else { self.expected_replies(cx) }?;
         let Replies { soonest, lateness, .. } = replies;
-        let from = shown - soonest - lateness;
         // What came before the last one would have shown the gap to it.
-        let last = last.filter(|last| *last < shown);
-        let from = last.map_or(from, |last| from.max(last - soonest)) - 2 * MARGIN;
+        let last = last.filter(|last| *last < shown).map(|last| last - soonest);
+        let from = match last {
+            // That may have been held up itself.
+            Some(last) if held_up => last - HELD_UP,
+            last => last.unwrap_or(Time::ZERO).max(shown - soonest - lateness),
+        } - 2 * MARGIN;
         let window = (from, shown - soonest + MARGIN);
         let due = shown - self.newest_read(replies);
         let found = gaps::between(window, due, &mut self.trail, cx.cache);
@@ -188,7 +227,9 @@ impl Flow {
             return None;
         }
         *names = found;
-        Some(names.len())
+        // Those that came while it was held up, and the one before.
+        let most = if held_up { 1 + self.packets_within(HELD_UP) } else { names.len() };
+        Some(names.len().min(most))
     }
 
     /// What to send for a gap after its first attempt was in vain, no more than `most`: of a late host what

@@ -244,6 +244,8 @@ impl Rhythm {
     }
 
     /// Whether it is known to count to at least `decimating_from`.
+    // Inlined it takes up to a KiB more on MIPS.
+    #[inline(never)]
     pub fn counts_high(&self) -> bool {
         self.counts.even() && self.usual_count() >= self.tunables.decimating_from()
     }

@@ -7,6 +7,7 @@ use crate::measure::doubt::Doubt;
 use crate::measure::habit::Habits;
 use crate::measure::link::Link;
 use crate::measure::reports::Reports;
+use crate::measure::retries::Retries;
 use crate::measure::worth::Worth;
 use crate::store::least::Least;
 use crate::store::recent::Recent;
@@ -70,6 +71,7 @@ pub(crate) struct Hop {
     pub flows: u32,
     /// What attempts in vain have taught.
     pub doubt: Doubt,
+    pub retries: Retries,
     /// Whether hiding losses from senders pays.
     pub worth: Worth,
     /// How its flows have acknowledged.
@@ -99,6 +101,7 @@ impl Hop {
             tunables,
             flows: 0,
             doubt: Doubt::new(tunables),
+            retries: Retries::default(),
             worth: Worth::new(tunables),
             habits: Habits::default(),
             reports: Reports::new(),

@@ -14,6 +14,7 @@ pub(crate) mod link;
 pub(crate) mod margin;
 pub(crate) mod pace;
 pub(crate) mod reports;
+pub(crate) mod retries;
 pub(crate) mod rtt;
 pub(crate) mod sender;
 pub(crate) mod train;

@@ -56,6 +56,8 @@ pub(crate) struct Facts {
     pub batch_wait: Nanos,
     /// ... and so rarely that this much has to be waited in addition.
     pub thin_reply_wait: Nanos,
+    /// Copies and their replies may be held up for this long.
+    pub held_up: Nanos,
     /// Packets whose replies were due between the previous reply and this one.
     pub since_reply: usize,
     /// Packets of which one is missing, if timing tells only that.
@@ -157,7 +159,7 @@ fn span(facts: &Facts) -> Nanos {
         0 => facts.thin_reply_wait,
         wait => wait * BATCH_PERCENT / 100,
     };
-    facts.rtt * SPAN_PERCENT / 100 + facts.margin + thin
+    facts.rtt * SPAN_PERCENT / 100 + facts.margin + facts.held_up + thin
 }
 
 /// Whether replies hardly name their packets: neither one each nor a few that all go again.
@@ -187,7 +189,7 @@ fn longest(facts: &Facts) -> Nanos {
         return Nanos::MAX;
     }
     let rtts = if unsure(facts) { UNSURE_RTTS } else { facts.tunables.unproven_rtts() };
-    rtts * facts.rtt
+    rtts * facts.rtt + facts.held_up
 }
 
 #[cfg(test)]
@@ -213,6 +215,7 @@ mod tests {
         decimating: false,
         replies_often: true,
         batch_wait: 0,
+        held_up: 0,
         thin_reply_wait: 0,
         since_reply: 5,
         window: None,

@@ -14,7 +14,33 @@ const NO_HARM: f64 = 0.98;
 /// Every preset with every sender, quic-go's client, and a call.
 pub fn cases() -> Vec<Case> {
     let presets = Settings::presets().into_iter().chain([one_percent()]);
-    presets.flat_map(|(preset, air)| cases_of(&preset, &air)).collect()
+    presets.flat_map(|(preset, air)| cases_of(&preset, &air)).chain(held_up()).collect()
+}
+
+/// Downloads over a hop that loses 1 % after four attempts, behind which all that follows waits: what
+/// can be inferred of that.
+fn held_up() -> Vec<Case> {
+    let (_, mut air) = one_percent();
+    air.radio.bar = true;
+    let mut cases = Vec::new();
+    for (client, kind) in [
+        ("quinn", ClientKind::Quinn),
+        ("quic-go", ClientKind::QuicGo),
+        ("every packet", ClientKind::Every1),
+    ] {
+        for (wan_mbit, air_mbit, bar) in
+            [(10.0, 65.0, Bar::OfLossless(0.85)), (20.0, 150.0, Bar::MeanTimesOff(2.0))]
+        {
+            air.link.rate_mbit = air_mbit;
+            let wifi = Wifi { air: Some(air.clone()), ..Wifi::default() };
+            let wan = Wan { rate_mbit: wan_mbit, queue_bdp: ROOMY, ..Wan::default() };
+            let flow = Flow { bytes: 5_000_000, client: kind, ..Flow::default() };
+            let scenario = Scenario { wifi, wan, flows: vec![flow], ..Scenario::default() };
+            let name = format!("held up 1 %, {wan_mbit} Mbit/s, {client}");
+            cases.push(case(name, scenario, &[bar, Bar::Unneeded(8.0)]));
+        }
+    }
+    cases
 }
 
 /// A hop that loses 1 % after four attempts at random and sends no requests, as no radio
