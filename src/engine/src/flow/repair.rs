@@ -42,14 +42,16 @@ impl Flow {
         self.tell_loss(cx, missing);
         self.hidden = self.hidden.saturating_add(if sign.silent { 1 } else { -1 });
         let stalled = front.is_some();
-        let attempt = plan(&self.facts(cx, sign, since_reply, missing, window, stalled));
+        let mut attempt = plan(&self.facts(cx, sign, since_reply, missing, window, stalled));
         let width = self.packets_of(cx, attempt.width).max(named.behind);
         for id in names.iter().take(width.min(attempt.allowed)) {
             self.resend(cx, *id);
         }
         if let Some(front) = front.filter(|_| cx.config.has(Rule::Missed)) {
             self.begin_missed(cx, front, previous);
+            attempt.attempts = attempt.attempts.max(2);
         }
+        let may_take = self.missed.may_take();
         let opened = self.gaps.copies_taken_up(now);
         let gap = Gap {
             opened,
@@ -69,9 +71,10 @@ impl Flow {
             heard: 0,
             told: 0,
         };
-        let longest = |hold| cx.config.hold_cap.min(hold + opened.since(now));
+        let also = opened.since(now) + if may_take > 0 { may_take + attempt.span } else { 0 };
+        let longest = |hold| cx.config.hold_cap.min(hold + also);
         if let Some(longest) = attempt.hold.map(longest)
-            && self.conceal.extend(now, opened + gap.patience(), longest)
+            && self.conceal.extend(now, opened + gap.patience() + may_take, longest)
         {
             cx.stats.concealed_gaps += 1;
             self.event(cx, EventKind::HoldStart);
@@ -284,9 +287,10 @@ impl Flow {
     #[inline(never)]
     fn closed_by_copy(&self, cx: &Context<'_>, beat: &Beat) -> bool {
         let rtt = self.rtt.get();
+        let wait = self.rhythm.batch_wait().max(self.held_up(cx)).max(self.missed.takes());
         let on_time = self
             .gaps
-            .nearest_reply(cx.came, rtt, self.rhythm.batch_wait().max(self.held_up(cx)))
+            .nearest_reply(cx.came, rtt, wait)
             .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
         let taken = self.gaps.open().first().map_or(0, |gap| cx.came.since(gap.opened));
         let clump = self.stall.clump(cx.came) || self.rhythm.clumps();
@@ -372,7 +376,7 @@ impl Flow {
             for id in copies {
                 self.resend(cx, id);
             }
-            self.gaps.tried(self.gaps.copies_taken_up(now), place);
+            self.gaps.tried(self.gaps.copies_taken_up(now) + self.missed.takes(), place);
             from = place + 1;
         }
         if abandoned && self.gaps.open().is_empty() {
@@ -418,6 +422,10 @@ impl Flow {
     // Inlined it takes 200 bytes more on MIPS.
     #[inline(never)]
     fn next_attempt(&mut self, cx: &mut Context<'_>, place: usize) -> ArrayVec<Id, MAX_WINDOW> {
+        let missed = self.missed.unanswered(cx.cache);
+        if !missed.is_empty() {
+            return missed;
+        }
         let allowed = self.budget.tokens(self.rtt.sharp()).min(MAX_WINDOW);
         let gap = &self.gaps.open()[place];
         if self.storm_begins(cx) || !gap.attempts_left() || !cx.config.has(Rule::Retry) {

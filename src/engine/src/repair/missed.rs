@@ -8,14 +8,25 @@
 //! what it has missed and not at all to what it has had: if the last ones are answered, all
 //! between is missing, and each reply lets more of it go. Answers come no faster than the hop takes
 //! packets.
+//!
+//! If they are not answered, the hop is a radio that was away for a moment, as in a fade, and has lost here and there
+//! some of what it tried meanwhile. No reply tells which, but there is so little that all of it goes.
 
 use arrayvec::ArrayVec;
 
+use crate::repair::gaps::MAX_WINDOW;
 use crate::store::cache::{Cache, Id};
+use crate::time::{Nanos, US};
 
 /// Copies for one reply at most (chosen: two for each packet of a client that replies to every
 /// eighth).
 const MOST_AT_ONCE: usize = 16;
+/// No more packets go all at once (chosen: as many as an attempt has, those of 30 ms at 10 Mbit/s; fades take 5
+/// to 20 ms).
+const MOMENT: usize = MAX_WINDOW;
+/// What each of these copies may add to the time until all are answered (chosen: the time of a full packet at 20
+/// Mbit/s).
+const EACH_TAKES: Nanos = 600 * US;
 /// Packets that go for each one that was answered (chosen: as in slow start, of which this is one).
 const GROWTH: u64 = 2;
 /// Packets that go for the first answer beside these (chosen: the client has had those that were on
@@ -29,7 +40,7 @@ const LAST: usize = 2;
 const CLUMP: u32 = 2;
 
 /// Packets that go now.
-pub(crate) type Batch = ArrayVec<Id, MOST_AT_ONCE>;
+pub(crate) type Batch = ArrayVec<Id, MOMENT>;
 
 /// What is still to go of one time in which the hop was away.
 #[derive(Clone, Debug)]
@@ -41,23 +52,49 @@ pub(crate) struct Missed {
     answered: bool,
     /// Replies before that which came right after another one.
     close: u32,
+    /// Packets in all, if they are those of a moment, and whether they have gone.
+    moment: u32,
+    gone: bool,
 }
 
 impl Missed {
     pub fn new() -> Missed {
-        Missed { next: None, last: 0, answered: false, close: 0 }
+        Missed { next: None, last: 0, answered: false, close: 0, moment: 0, gone: false }
     }
 
     /// The hop answers again, with a reply to packet `trigger`: what was missed begins with
     /// `front`, of which some have gone again. Gives the last ones, by which it is to show.
     pub fn begin(&mut self, front: Id, trigger: Id, cache: &Cache) -> Batch {
-        let back = core::iter::successors(cache.before(trigger), |id| cache.before(*id));
+        let back = || core::iter::successors(cache.before(trigger), |id| cache.before(*id));
         let fresh = |id: &Id| cache.record(*id).is_some_and(|r| r.copies == 0);
-        let batch: Batch = back.take(LAST).filter(|id| *id > front).filter(fresh).collect();
+        let batch: Batch = back().take(LAST).filter(|id| *id > front).filter(fresh).collect();
         let last = cache.record(trigger).map_or(0, |r| r.number);
         let next = (!batch.is_empty()).then_some(front);
-        *self = Missed { next, last, answered: false, close: 0 };
+        let missed = back().take_while(|id| *id >= front).take(MOMENT + 1).count();
+        let moment = if missed > MOMENT { 0 } else { missed as u32 };
+        *self = Missed { next, last, moment, ..Missed::new() };
         batch
+    }
+
+    /// Those at the ends were not answered in time: all the others, if they are those of a moment.
+    pub fn unanswered(&mut self, cache: &Cache) -> Batch {
+        if self.answered || self.gone || self.moment == 0 {
+            return Batch::new();
+        }
+        self.gone = true;
+        let all = core::iter::successors(self.next, |id| cache.after(*id));
+        let fresh = |id: &Id| cache.record(*id).is_some_and(|r| r.copies == 0);
+        all.take(self.moment as usize).filter(fresh).collect()
+    }
+
+    /// How much longer it may take until all are answered that may go at once, ...
+    pub fn may_take(&self) -> Nanos {
+        Nanos::from(self.moment) * EACH_TAKES
+    }
+
+    /// ... or that have gone.
+    pub fn takes(&self) -> Nanos {
+        if self.gone { self.may_take() } else { 0 }
     }
 
     /// Whether anything is still to go.
@@ -140,6 +177,35 @@ mod tests {
         assert_eq!(batches[1], [22, 23, 24, 25]);
         assert_eq!(batches[2], [26, 27, 28, 31], "the reply may have been to the one after that");
         assert!(batches[3].is_empty());
+    }
+
+    #[test]
+    fn what_a_fade_lost_here_and_there_goes_when_the_ends_are_not_answered() {
+        let (mut cache, mut trail, _) = setting();
+        let [front, trigger] = [11, 31].map(|n| trail.nearest(&cache, at(n)).unwrap().0);
+        let mut missed = Missed::new();
+        cache.record_mut(front).unwrap().copies = 1;
+        for id in missed.begin(front, trigger, &cache) {
+            cache.record_mut(id).unwrap().copies = 1;
+        }
+        assert_eq!((missed.may_take(), missed.takes()), (20 * EACH_TAKES, 0));
+        let rest = missed.unanswered(&cache);
+        assert_eq!(numbers(&cache, &rest), (12..=28).collect::<Vec<u64>>());
+        assert_eq!(missed.takes(), 20 * EACH_TAKES);
+        assert!(missed.unanswered(&cache).is_empty(), "once");
+        let mut answered = Missed::new();
+        answered.begin(front, trigger, &cache);
+        answered.answered(2, &cache);
+        assert!(answered.unanswered(&cache).is_empty(), "all between is missing");
+    }
+
+    #[test]
+    fn a_long_absence_is_no_fade() {
+        let (cache, mut trail, _) = setting();
+        let [front, trigger] = [1, 40].map(|n| trail.nearest(&cache, at(n)).unwrap().0);
+        let mut missed = Missed::new();
+        missed.begin(front, trigger, &cache);
+        assert!(missed.active() && missed.unanswered(&cache).is_empty());
     }
 
     #[test]
