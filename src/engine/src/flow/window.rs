@@ -142,8 +142,9 @@ impl Flow {
         usize::try_from(time / self.pace.spacing().max(1)).unwrap_or(usize::MAX)
     }
 
+    /// Where very much is lost so are replies, and gaps show late for that.
     fn is_held_up(&self, cx: &Context<'_>) -> bool {
-        cx.hop.retries.hold_up() && self.tells_retries()
+        cx.hop.retries.hold_up() && self.tells_retries() && !self.budget.very_lossy()
     }
 
     /// How much later than usual copies and their replies come, because of what holds them up.
