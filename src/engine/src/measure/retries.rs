@@ -10,7 +10,7 @@
 
 use crate::time::{MS, Nanos};
 
-/// What four attempts of a radio take at most, and what waits behind them (measured: 1.3 to 2.7 ms).
+/// What the attempts of a radio at one frame take (measured of four: 1.3 to 2.7 ms).
 pub(crate) const HELD_UP: Nanos = 2 * MS;
 
 /// Clients that reply more rarely show a gap within their count, wherever it is (RFC 9000, section 13.2.2).
@@ -19,9 +19,9 @@ pub(crate) const BY_TWOS: u64 = 2;
 /// of 25 shows late, as a reply was lost, or with 5 % lost both ways one of eight, and more than half soon;
 /// over a radio one of three or four shows late, and a third soon).
 const WEIGHT: i8 = 2;
-/// Gaps that showed late are remembered as long as this many that showed soon (chosen: three times what
-/// one weighs, as people move).
-const MOST: i8 = 6;
+/// Gaps that showed late are forgotten after this many that showed soon (chosen: what three of them weigh,
+/// as people move).
+const MOST: i8 = 3 * WEIGHT;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Retries {
