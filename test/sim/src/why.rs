@@ -310,8 +310,9 @@ mod tests {
 
     #[test]
     fn lost_acknowledgements_hide_more_without_the_rules_for_them() {
+        // The rule `retries` finds some of these as well, since their gaps show late.
         let told = |without: &str| {
-            let without = format!("engine.without={without}");
+            let without = format!("engine.without=[\"retries\"{without}]");
             let losses = ["down", "up"].map(|way| format!("wifi.loss_{way}={{ percent = 5.0 }}"));
             let others = ["wan.queue_bdp=100".into(), without];
             let changes: Vec<String> = losses.into_iter().chain(others).collect();
@@ -320,9 +321,9 @@ mod tests {
                 &run(&matrix::parse(train, &changes).unwrap(), 60, &ProgressBar::hidden()).unwrap(),
             )
         };
-        let with = told("[]");
+        let with = told("");
         // In percent of what is told without the rule; few seeds scatter by more than `behind` is worth.
-        for (rule, most) in [("[\"behind\"]", 90), ("[\"again\"]", 75)] {
+        for (rule, most) in [(", \"behind\"", 90), (", \"again\"", 75)] {
             let without = told(rule);
             assert!(100 * with < most * without, "{with} {rule} {without}");
         }
