@@ -21,9 +21,6 @@ use crate::rules::Rule;
 use crate::store::cache::Id;
 use crate::time::Time;
 
-/// A client that counts to this many replies often (RFC 9000, section 13.2.2).
-const BY_TWOS: u64 = 2;
-
 impl Flow {
     /// A reply revealed a gap: sends what was most likely lost and, if that
     /// mostly works, begins to hold.
@@ -155,10 +152,9 @@ impl Flow {
     /// each of them shows, on a hop that loses packets; on a very lossy one also where packets follow
     /// each other more closely than replies keep time.
     pub(super) fn tells_each(&self) -> bool {
-        let often = (1..=BY_TWOS).contains(&self.rhythm.usual_count());
         let apart = self.rtt.within(Margin::Same) < self.pace.spacing();
         let pays = self.budget.very_lossy() || apart && self.budget.proven();
-        often && pays && self.rtt.sharp()
+        self.replies_by_twos() && pays && self.rtt.sharp()
     }
 
     /// A copy was acknowledged and the gap is still there: several packets in a row were lost,

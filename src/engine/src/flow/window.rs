@@ -125,7 +125,12 @@ impl Flow {
 
     /// Whether it can be told by how this client replies that losses hold up what follows.
     fn tells_retries(&self) -> bool {
-        (1..=BY_TWOS).contains(&self.rhythm.usual_count()) && self.uplink.is_none()
+        self.replies_by_twos() && self.uplink.is_none()
+    }
+
+    /// Whether the client replies to every packet or every second one.
+    pub(super) fn replies_by_twos(&self) -> bool {
+        (1..=BY_TWOS).contains(&self.rhythm.usual_count())
     }
 
     /// A gap shows when replies to so many packets were due since the one before. As many of them as come
