@@ -39,7 +39,10 @@ impl Flow {
         self.tell_loss(cx, missing);
         self.hidden = self.hidden.saturating_add(if sign.silent { 1 } else { -1 });
         let stalled = front.is_some();
-        let mut attempt = plan(&self.facts(cx, sign, since_reply, missing, window, stalled));
+        // Any of a window may be the lost one, and a copy has to overtake what follows the oldest.
+        let numbers = names.iter().filter_map(|id| cx.cache.record(*id)).map(|r| r.number);
+        let oldest = if window.is_some() { numbers.min().unwrap_or(0) } else { missing };
+        let mut attempt = plan(&self.facts(cx, sign, since_reply, oldest, window, stalled));
         let width = self.packets_of(cx, attempt.width).max(named.behind);
         for id in names.iter().take(width.min(attempt.allowed)) {
             self.resend(cx, *id);
@@ -105,8 +108,8 @@ impl Flow {
         let pays =
             self.uplink.is_some() || !cx.config.has(Rule::Worth) || cx.hop.worth.hides(cx.now);
         // The first losses of a flow decide how fast it becomes, and what was tried before them is none of
-        // their fault.
-        let free = if window.is_some() && !cx.hop.doubt.is_used() { WINDOW_WIDTH } else { 0 };
+        // their fault, unless it was so often in vain that attempts are put off.
+        let free = if window.is_some() && !cx.hop.doubt.hesitates() { WINDOW_WIDTH } else { 0 };
         let allowed = self.budget.first_attempt(sharp, window.is_some()).max(free);
         let conceals = pays && cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
         Facts {

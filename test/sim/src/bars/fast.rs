@@ -7,6 +7,8 @@ use super::{Bar, Case};
 use crate::scenario::{ClientKind, Flow, Scenario, Wan, Wifi};
 
 const BYTES: u64 = 20_000_000;
+/// A download that ends in slow start, where one loss that is told decides it.
+const SHORT: u64 = 1_000_000;
 const CLIENTS: [(&str, ClientKind); 2] =
     [("quinn", ClientKind::Quinn), ("quic-go", ClientKind::QuicGo)];
 
@@ -15,7 +17,7 @@ const CLIENTS: [(&str, ClientKind); 2] =
 const HANDSHAKES_MS: [f64; 2] = [0.5, 1.0];
 
 /// Both clients at 50 and 100 Mbit/s with hosts as they are, with prompt ones and with such whose handshakes take
-/// as long as real ones, prompt ones at 300, and links that are equally fast.
+/// as long as real ones, prompt ones at 300, short downloads at 100, and links that are equally fast.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (rate, share) in [(50.0, 0.8), (100.0, 0.5)] {
@@ -47,6 +49,14 @@ pub fn cases() -> Vec<Case> {
             let title = format!("long handshake, {rate} Mbit/s, {name} 1 %");
             cases.push(case(title, path(rate, 2.0, 1.0, flow), &[Bar::OfLossless(share)]));
         }
+    }
+    for ((name, client), told) in CLIENTS.into_iter().zip([5.0, 7.5]) {
+        let flow = Flow { client, wake_ms: 0.3, handshake_ms: 1.0, ..Flow::default() };
+        let mut scenario = path(100.0, 3.0, 1.0, flow);
+        scenario.wan.delay_ms = 25.0;
+        scenario.flows[0].bytes = SHORT;
+        let title = format!("fast, 1 MB, 100 Mbit/s, {name} 1 %");
+        cases.push(case(title, scenario, &[Bar::OfLossless(0.9), Bar::Told(told)]));
     }
     for rate in [10.0, 20.0, 50.0] {
         let title = format!("equal links, {rate} Mbit/s, quinn 1 %");
