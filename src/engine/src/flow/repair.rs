@@ -461,6 +461,7 @@ impl Flow {
     pub(super) fn abandon(&mut self, cx: &mut Context<'_>, gap: &Gap) {
         cx.stats.losses_upstream += 1;
         self.governor.abandoned(cx.now, gap.sign.kind);
+        self.naming.abandoned(gap);
         cx.hop.doubt.in_vain(cx.now, gap.opened);
         cx.hop.worth.in_vain(cx.now, gap.opened, self.round_trip());
         self.heeds.told();

@@ -14,16 +14,22 @@ const BELIEF: [i8; 2] = [1, 0];
 /// So much either is believed at most (chosen: the usual one is then left after four attempts in vain, and
 /// where one copy in twenty is lost four in a row are once in 160,000).
 const MOST: i8 = 3;
+/// So many gaps in a row are abandoned before the usual place is looked at again. Measured: of 1,300 downloads of 20
+/// MB at 50 Mbit/s three stayed at 3 to 4 Mbit/s without this; with 1, 3 and 6 none does, and aioquic, which waits
+/// for one packet more and shows gaps that are none, has 0.52, 0.53 and 0.55 of lossless (0.55 without).
+const MOST_IN_VAIN: u8 = 6;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Naming {
     /// Attempts for each place that have repaired a gap, less those that have not.
     belief: [i8; 2],
+    /// Gaps in a row that were abandoned, while a place is first that is not the usual one.
+    in_vain: u8,
 }
 
 impl Naming {
     pub fn new() -> Naming {
-        Naming { belief: BELIEF }
+        Naming { belief: BELIEF, in_vain: 0 }
     }
 
     /// Which place is believed more.
@@ -45,9 +51,22 @@ impl Naming {
     /// the wrong packet, or was lost.
     pub fn closed(&mut self, gap: &Gap) {
         if gap.by_place {
+            self.in_vain = 0;
             let right = gap.attempts == 1 && gap.extended == 0;
             let belief = &mut self.belief[self.first()];
             *belief = if right { MOST.min(*belief + 1) } else { (*belief - 1).max(-MOST) };
+        }
+    }
+
+    /// All attempts for a gap were in vain. Most such gaps are none, so that says nothing against where a missing
+    /// packet usually is. But what is looked for elsewhere has to be found there now and then, or it is
+    /// looked for there for ever.
+    pub fn abandoned(&mut self, gap: &Gap) {
+        if gap.by_place && self.first() == 1 {
+            self.in_vain += 1;
+            if self.in_vain == MOST_IN_VAIN {
+                *self = Naming::new();
+            }
         }
     }
 }
@@ -92,6 +111,25 @@ mod tests {
         assert_eq!(naming.place(), 1);
         repaired(&mut naming, 2);
         assert_eq!(naming.place(), 2);
+    }
+
+    #[test]
+    fn where_nothing_is_found_the_usual_place_is_looked_at_again() {
+        let mut naming = Naming::new();
+        (0..2).for_each(|_| repaired(&mut naming, 2));
+        assert_eq!(naming.place(), 2);
+        let abandoned = |naming: &mut Naming, times| {
+            let gap = Gap { by_place: true, ..gap(10, 2) };
+            (0..times).for_each(|_| naming.abandoned(&gap));
+        };
+        abandoned(&mut naming, MOST_IN_VAIN - 1);
+        repaired(&mut naming, 1);
+        abandoned(&mut naming, MOST_IN_VAIN - 1);
+        assert_eq!(naming.place(), 2, "what was found between starts the count anew");
+        abandoned(&mut naming, 1);
+        assert_eq!(naming.place(), 1);
+        abandoned(&mut naming, 100);
+        assert_eq!(naming.place(), 1, "most abandoned gaps are none");
     }
 
     #[test]
