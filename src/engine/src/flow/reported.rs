@@ -28,6 +28,10 @@ const CLUMP: Nanos = MS;
 /// for the air (chosen: four times what was seen where downloads left little of it).
 const STRAGGLERS: Nanos = 50 * MS;
 
+/// From so many packets on the numbers and lengths in an acknowledgement take as many bytes as ever
+/// (RFC 9000, section 16: two from 64 on).
+const GROWN: u64 = 128;
+
 fn patience(cx: &Context<'_>) -> Nanos {
     PATIENCE.min(cx.config.hold_cap)
 }
@@ -87,6 +91,9 @@ impl Flow {
     /// A report has come, or will not come any more.
     pub fn on_report(&mut self, cx: &mut Context<'_>, sent: &Sent, fate: Option<Fate>) {
         self.exact.answered(fate == Some(Fate::Arrived));
+        if fate.is_some() {
+            cx.hop.counts.reported();
+        }
         if sent.attempt > 0 || fate == Some(Fate::Lost) {
             // As long as it is known which they are.
             self.let_go_clean(cx, CLUMP, Some(sent.id));
@@ -195,6 +202,8 @@ impl Flow {
         }
     }
 
+    // Inlined it takes 320 bytes more on MIPS.
+    #[inline(never)]
     pub(super) fn quiet(&self) -> Nanos {
         if let Phase::Other(_) = self.phase {
             return ANSWER;
@@ -233,6 +242,7 @@ impl Flow {
     ) -> Verdict {
         let quiet = self.quiet();
         let first = self.exact.replied(cx.now, quiet);
+        let whole = self.packets >= GROWN && self.exact.reads(cx.now, size);
         if !self.conceal.active() || self.conceal.waits() {
             self.exact.passed(size);
             return self.await_reports(cx, handle);
@@ -240,11 +250,15 @@ impl Flow {
         if first {
             self.conceal.first_came(cx.now, cx.now + 2 * quiet, cx.config.hold_cap);
         }
+        let repaired = self.exact.shows_repair(cx.now, size);
+        if whole {
+            self.overtake(cx);
+            return Verdict::Forward;
+        }
         if !self.hold(cx, handle) {
             self.release(cx, true);
             return Verdict::Forward;
         }
-        let repaired = self.exact.shows_repair(cx.now, size);
         if let Some(over) = self.exact.over() {
             // Before, it may be the reply to the copy, or not. After that, those that had to wait
             // for the air come at once, the newest last.
@@ -260,6 +274,22 @@ impl Flow {
         Verdict::Hold
     }
 
+    /// What is held goes behind a reply that shows no hole. Later ones may show one that is open, or
+    /// have been on their way for longer.
+    fn overtake(&mut self, cx: &mut Context<'_>) {
+        self.release(cx, true);
+        let (open, cap) = (self.exact.is_open(), cx.config.hold_cap);
+        let over = self.exact.over().filter(|over| *over > cx.now);
+        if !open && over.is_none() {
+            return;
+        }
+        self.conceal.extend(cx.now, cx.now + cap, cap);
+        if let Some(over) = over.filter(|_| !open) {
+            self.conceal.end_by(over);
+        }
+        self.event(cx, EventKind::HoldStart);
+    }
+
     /// A reply that comes before then shows the sender nothing that is not reported yet: what it
     /// acknowledges was sent a round trip before, and so was what it shows as missing.
     fn told_until(&self, cx: &Context<'_>) -> Time {
@@ -271,6 +301,8 @@ impl Flow {
 
     /// A reply that comes before then shows neither that nor a loss that is open, with the one
     /// that was just reported of.
+    // Inlined it takes 100 bytes more on MIPS.
+    #[inline(never)]
     fn clean_until(&self, cx: &Context<'_>, reported: Option<Id>) -> Time {
         let told = self.told_until(cx);
         if !self.exact.is_open() && reported.is_none() {
@@ -298,6 +330,8 @@ impl Flow {
     }
 
     /// A reply comes no sooner after the packet that it acknowledges.
+    // Inlined it takes 160 bytes more on MIPS.
+    #[inline(never)]
     fn soonest(&self) -> Nanos {
         (self.rtt.get() - self.rtt.within(Margin::Near)).max(0)
     }

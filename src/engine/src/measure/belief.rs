@@ -14,6 +14,9 @@ use crate::time::{MS, Nanos, Time};
 const UNPROVEN: u32 = 16;
 const PROVEN: u32 = 100;
 const PROOF: u32 = 8;
+/// Where packets are close together, one in so many of those reported of lately (chosen: far more
+/// than a radio loses, and less than a queue that overflows).
+const SHARE: u32 = 16;
 /// What was not counted when the counter was looked at for the second time after the report, and
 /// so much later than the first, never will be (chosen: drivers report in batches of some ms).
 const LATE: Nanos = 50 * MS;
@@ -39,6 +42,8 @@ pub(crate) struct Belief {
     right: u32,
     wrong: u32,
     credit: u32,
+    /// Packets reported of between two looks, with half of those before.
+    reported: u32,
 }
 
 impl Belief {
@@ -52,6 +57,7 @@ impl Belief {
         self.right += old + new;
         if at.since(self.since) >= LATE {
             self.since = at;
+            self.reported /= 2;
             self.wrong += core::mem::take(&mut self.old);
             self.old = core::mem::take(&mut self.new);
         }
@@ -59,6 +65,11 @@ impl Belief {
             self.right /= 2;
             self.wrong /= 2;
         }
+    }
+
+    /// Of a packet is reported, whatever became of it.
+    pub fn reported(&mut self) {
+        self.reported = self.reported.saturating_add(1);
     }
 
     /// A loss is reported. Whether that is believed.
@@ -71,7 +82,8 @@ impl Belief {
             self.credit -= u32::from(counted);
             return counted;
         }
-        ahead < if self.right >= PROOF { PROVEN } else { UNPROVEN }
+        let most = if self.right >= PROOF { PROVEN } else { UNPROVEN };
+        ahead < most.max(self.reported / SHARE)
     }
 }
 
@@ -111,6 +123,13 @@ mod tests {
         belief.counted(Time::ZERO + MS, u32::MAX);
         assert_eq!(count(&mut belief), PROVEN as usize);
         assert_eq!(count(&mut belief), 0);
+    }
+
+    #[test]
+    fn of_many_packets_so_many_more() {
+        let mut belief = Belief::default();
+        (0..1600).for_each(|_| belief.reported());
+        assert_eq!((0..1000).filter(|_| belief.believes_loss()).count(), 100);
     }
 
     #[test]

@@ -112,6 +112,11 @@ impl Counts {
         self.told.is_some_and(|(told, _)| now.since(told) < FRESH)
     }
 
+    /// Of a packet is reported, whatever became of it.
+    pub fn reported(&mut self) {
+        self.belief.reported();
+    }
+
     /// A loss is reported. Whether that is believed.
     pub fn believes_loss(&mut self, now: Time) -> bool {
         !self.fresh(now) || self.belief.believes_loss()

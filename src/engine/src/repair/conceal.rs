@@ -204,6 +204,8 @@ impl Conceal {
 
     /// Nothing more to wait for but the replies that come until `at`: the newest of them shows
     /// what has arrived.
+    // Inlined it takes 380 bytes more on MIPS.
+    #[inline(never)]
     pub fn end_by(&mut self, at: Time) {
         if self.active() {
             self.ending = true;

@@ -6,6 +6,7 @@
 //! ways may have two queues, so a flow changes from one to the other only when nothing of it is
 //! on the first any more.
 
+use crate::repair::legible::Legible;
 use crate::time::{MS, Nanos, Time, US};
 
 /// A packet is sent so often again at most (chosen: where one in three is lost that leaves one in
@@ -58,6 +59,7 @@ pub(crate) struct Exact {
     before: i32,
     /// The size of the longest since that was longer by a hole; 0 if there was none.
     longest: i32,
+    legible: Legible,
 }
 
 impl Exact {
@@ -140,6 +142,11 @@ impl Exact {
         true
     }
 
+    /// A reply of this size has come. Whether it shows that nothing is missing.
+    pub fn reads(&mut self, now: Time, size: i32) -> bool {
+        self.legible.reads(now, size)
+    }
+
     /// A reply of this size has come while nothing waits.
     pub fn passed(&mut self, size: i32) {
         (self.before, self.longest) = (size, 0);
@@ -154,6 +161,7 @@ impl Exact {
         let longer = self.longest >= self.before.max(size) + HOLE_BYTES;
         let shows = repaired && longer && grown.abs() <= ALIKE_BYTES;
         if shows {
+            self.legible.seen();
             // Times of what waits are told in microseconds.
             self.over = Some(now - US);
         }
@@ -163,6 +171,9 @@ impl Exact {
         }
         if (HOLE_BYTES..=HOLE_MOST_BYTES).contains(&grown) {
             self.longest = self.longest.max(size);
+        }
+        if grown <= 0 {
+            self.longest = 0;
         }
         shows
     }

@@ -9,6 +9,7 @@ pub(crate) mod expected;
 pub(crate) mod gap;
 pub(crate) mod gaps;
 pub(crate) mod governor;
+pub(crate) mod legible;
 pub(crate) mod missed;
 pub(crate) mod naming;
 pub(crate) mod pairs;

@@ -3,6 +3,7 @@
 //! time go on in an order that shows no hole, and without reports everything is as ever.
 
 mod bench;
+mod legible;
 mod often;
 
 use std::collections::BTreeMap;

@@ -16,7 +16,7 @@ fn reply(bench: &mut Bench, number: u64) {
 
 /// Sends three packets, and reports that the second is lost and the others have arrived; the
 /// ticket of its copy.
-fn lose_one_of_three(bench: &mut Bench, first: u64) -> Ticket {
+pub fn lose_one_of_three(bench: &mut Bench, first: u64) -> Ticket {
     for n in first..first + 3 {
         bench.show(0, Direction::Down, &short(1, n, 1200));
     }

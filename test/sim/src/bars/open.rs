@@ -2,7 +2,7 @@
 //! Rows that do not hold yet, and why.
 
 /// Beginning and end of the names of rows, and the reason.
-const REASONS: [(&str, &str, &str); 52] = [
+const REASONS: [(&str, &str, &str); 51] = [
     ("cubic 1 MB", "unneeded resends", OVERFLOW),
     ("newreno 1 MB", "unneeded resends", OVERFLOW),
     ("cubic", "recall", OVERFLOW),
@@ -36,7 +36,6 @@ const REASONS: [(&str, &str, &str); 52] = [
     ("counted crowded, call", "", NEIGHBOURS),
     ("counted far, call", "", FULL),
     ("trace wifi-cafe, call", "", SLOW),
-    ("reported late 1 %, 100 Mbit/s", "of lossless", CLOSE),
     ("late counts, 2 % wrong, poor-no-bar", "mean times off", FEW_LOSSES),
     ("late counts, 2 % wrong, 1 %, 100 Mbit/s", "of lossless", CLOSE),
     ("captures: Chromium", "noticed", TAILS),
