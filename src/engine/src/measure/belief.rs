@@ -15,8 +15,9 @@ const UNPROVEN: u32 = 16;
 const PROVEN: u32 = 100;
 const PROOF: u32 = 8;
 /// Where packets are close together, one in so many of those reported of lately (chosen: far more
-/// than a radio loses, and less than a queue that overflows).
-const SHARE: u32 = 16;
+/// than a radio loses, and less than a queue that overflows in slow start; with one in sixteen
+/// 0.7 % of the losses were not believed at 50 Mbit/s, simulated, and with this none).
+const SHARE: u32 = 8;
 /// What was not counted when the counter was looked at for the second time after the report, and
 /// so much later than the first, never will be (chosen: drivers report in batches of some ms).
 const LATE: Nanos = 50 * MS;
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn of_many_packets_so_many_more() {
         let mut belief = Belief::default();
-        (0..1600).for_each(|_| belief.reported());
+        (0..800).for_each(|_| belief.reported());
         assert_eq!((0..1000).filter(|_| belief.believes_loss()).count(), 100);
     }
 
