@@ -34,7 +34,7 @@ const OWES: u32 = 2;
 const HOLE_BYTES: i32 = 2;
 /// And no longer than this: both may take two bytes, and a window update has five at least
 /// (RFC 9000, section 19.9: a type, and a number of at least four bytes for any usual window).
-const HOLE_MOST_BYTES: i32 = 4;
+pub(crate) const HOLE_MOST_BYTES: i32 = 4;
 /// Acknowledgements that show the same are alike but for this much: the delay in them takes one
 /// byte or two.
 const ALIKE_BYTES: i32 = 1;

@@ -7,6 +7,7 @@
 //! replies show no hole, whatever else is reported as lost, and need not wait. What is said of a
 //! packet wrongly costs nothing then.
 
+use crate::repair::exact::HOLE_MOST_BYTES;
 use crate::time::{MS, Nanos, Time};
 
 /// So many losses have to be seen in this way (chosen: one may be chance).
@@ -16,9 +17,6 @@ const PROOF: u8 = 2;
 /// just when a new one comes (chosen: beyond the usual round trip; 25 ms let the sender learn of
 /// three times as many losses at 100 Mbit/s, simulated).
 const WINDOW: Nanos = 150 * MS;
-/// No hole makes a reply shorter by more when it goes, and a window update that travels alone is
-/// shorter by more (both: RFC 9000, sections 19.3.1 and 19.9).
-const MOST_SHORTER: i32 = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Legible {
@@ -49,7 +47,8 @@ impl Legible {
         }
         let shortest = self.shortest[0].min(self.shortest[1]);
         let alike = core::mem::replace(&mut self.last, size) == size;
-        if alike && (shortest == i32::MAX || size >= shortest - MOST_SHORTER) {
+        // What is shorter by more than a hole that has gone is a window update that travels alone.
+        if alike && (shortest == i32::MAX || size >= shortest - HOLE_MOST_BYTES) {
             self.shortest[0] = self.shortest[0].min(size);
         }
         self.seen >= PROOF && size == self.shortest[0].min(self.shortest[1])
