@@ -6,7 +6,7 @@
 //! ways may have two queues, so a flow changes from one to the other only when nothing of it is
 //! on the first any more.
 
-use crate::repair::legible::Legible;
+use crate::repair::legible::{HOLE_MOST_BYTES, Legible};
 use crate::time::{MS, Nanos, Time, US};
 
 /// A packet is sent so often again at most (chosen: where one in three is lost that leaves one in
@@ -32,9 +32,6 @@ const OWES: u32 = 2;
 /// A missing packet makes an acknowledgement so much longer: a gap and a range, of a byte each at
 /// least (RFC 9000, section 19.3.1).
 const HOLE_BYTES: i32 = 2;
-/// And no longer than this: both may take two bytes, and a window update has five at least
-/// (RFC 9000, section 19.9: a type, and a number of at least four bytes for any usual window).
-pub(crate) const HOLE_MOST_BYTES: i32 = 4;
 /// Acknowledgements that show the same are alike but for this much: the delay in them takes one
 /// byte or two.
 const ALIKE_BYTES: i32 = 1;

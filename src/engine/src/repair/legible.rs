@@ -7,9 +7,12 @@
 //! replies show no hole, whatever else is reported as lost, and need not wait. What is said of a
 //! packet wrongly costs nothing then.
 
-use crate::repair::exact::HOLE_MOST_BYTES;
 use crate::time::{MS, Nanos, Time};
 
+/// A missing packet makes an acknowledgement longer by no more than this: the gap and the range
+/// (RFC 9000, section 19.3.1) may take two bytes each, and a window update has five at least
+/// (section 19.9: a type, and a number of at least four bytes for any usual window).
+pub(crate) const HOLE_MOST_BYTES: i32 = 4;
 /// So many losses have to be seen in this way (chosen: one may be chance).
 const PROOF: u8 = 2;
 /// The shortest replies of this long and of as long before count. Holes of which the sender was
