@@ -3,12 +3,13 @@
 //!
 //! A hop that is hardly faster than the way before it has packets wait whenever a copy goes between
 //! them: each copy puts off all replies by the time of one packet, and a reply that is late by that names
-//! the wrong packet. So the hop's queue is kept in mind: what was sent to this client, and how long the hop
-//! takes for it. That time is known from above: what was sent before a probe had passed when the probe did,
-//! so no stretch of packets took longer than from its beginning until then, and the least of that is right
-//! once the hop was busy for a while. Where probes say again and again that the model is right, packets count
-//! as sent when the hop takes them up. Where they do not, because others use the hop or its rate varies,
-//! there is no model.
+//! the wrong packet. On a slower one they wait anyway. So the hop's queue is kept in mind: what was sent to
+//! this client, and how long the hop takes for it. That time is known from above: what was sent before a probe
+//! had passed when the probe did, so no stretch of packets took longer than from its beginning until then. One
+//! begins with a packet, or when the probe before had passed, and the longer it is, the less does it matter when
+//! exactly. The least of that is right once the hop was busy for a while. Where probes say again and again that
+//! the model is right, packets count as sent when the hop takes them up. Where they do not, because others use
+//! the hop or its rate varies, there is no model.
 
 use crate::store::least::Least;
 use crate::store::recent::Recent;
@@ -27,6 +28,8 @@ const MOST_BYTES: u32 = 1 << 24;
 const LONGEST_STRETCH: Nanos = SEC;
 /// The grain of a stretch's beginning (chosen: its bits last for a quarter of an hour).
 const GRAIN: Nanos = 256;
+/// So many are a stretch at most.
+const LONGEST_GRAINS: u32 = (LONGEST_STRETCH / GRAIN) as u32;
 /// The window of the least time for packets (as BBR's of the highest rate, some round trips and more).
 const WINDOW: Nanos = 10 * SEC;
 /// A probe agrees that came within this part of what a full packet takes of when it was expected (chosen:
@@ -39,13 +42,25 @@ const SHORTEST: Nanos = 200 * US;
 const AGREED: u8 = 4;
 /// ... and no more count, so that two that do not are enough to end it.
 const AGREED_MOST: u8 = 2 * AGREED;
+/// One that waited for longer than this, in parts of a full packet, counts twice (chosen: three packets, so that
+/// one in a dozen of another hop's would agree by chance).
+const FAR_PARTS: Nanos = 3 * AGREES_PART;
+/// Until that is decided probes go more often, but no more of them than this (chosen: four times as many as
+/// have to agree, as most are behind nothing; a hop that others use is not asked for ever).
+const QUESTIONS: u8 = 8 * AGREED;
+/// A round trip and the time of its probe agree but for this (chosen: what a host takes to send it and to hand
+/// the answer on, and less than probes are apart).
+const PROBE_ERROR: Nanos = MS;
 /// A full packet, a probe (an echo request of the usual size), and what a link adds to a packet (Ethernet's
 /// header), in bytes.
 const FULL_BYTES: u32 = 1500;
 const PROBE_BYTES: u32 = 98;
 const LINK_BYTES: u32 = 14;
-/// No queue is longer (chosen: no reply is held for longer by default).
-const LONGEST: Nanos = 100 * MS;
+/// What passed behind a longer queue tells nothing of the rate, as some of it may have been dropped (chosen:
+/// less than slow hops' buffers hold, which are made for fast ones).
+const LATEST: Nanos = 100 * MS;
+/// No queue is longer (chosen: as long as a probe may be under way).
+const LONGEST: Nanos = 500 * MS;
 
 /// The beginning of a stretch, in few bytes because every client has some of these: the low bits of
 /// its [`grains`], and of the bytes sent before.
@@ -61,15 +76,15 @@ fn grains(at: Time) -> u32 {
 }
 
 /// A probe that is under way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     at: Time,
-    /// How long it waits in the model behind what was sent before, ...
+    /// How long it waits in the model behind what was sent before.
     wait: Nanos,
-    /// ... and behind what was sent at the same time as well, which may have overtaken it.
-    behind: Nanos,
-    /// The low bits of the bytes sent before.
+    /// The low bits of the bytes sent before, and of those with what was sent at the same time, which may
+    /// have overtaken it.
     sent: u32,
+    sent_with: u32,
 }
 
 /// The model of one client's hop.
@@ -84,7 +99,11 @@ pub(crate) struct Link {
     /// The least time for 1024 bytes.
     kib: Least<WINDOW>,
     agreed: u8,
-    probe: Option<Probe>,
+    probe: Probe,
+    /// What began when the last probe had passed.
+    passed: Stretch,
+    /// How often it was asked since something waited whether the model is right; 0 where it is.
+    questions: u8,
 }
 
 impl Link {
@@ -96,7 +115,9 @@ impl Link {
             stretches: Recent::new(),
             kib: Least::new(now),
             agreed: 0,
-            probe: None,
+            probe: Probe::default(),
+            passed: Stretch::default(),
+            questions: 0,
         }
     }
 
@@ -113,13 +134,15 @@ impl Link {
         self.sent = self.sent.wrapping_add(bytes);
         let at = self.free.max(now);
         self.free = (at + self.takes(bytes)).min(now + LONGEST);
-        if let Some(probe) = self.probe.as_mut().filter(|probe| probe.at == now) {
-            probe.behind = self.free.since(now);
+        if self.probe.at == now {
+            self.probe.sent_with = self.sent;
         }
         at
     }
 
     /// How long the model takes for this much.
+    // Inlined it takes 160 bytes more on MIPS.
+    #[inline(never)]
     fn takes(&self, bytes: u32) -> Nanos {
         self.kib.get().map_or(0, |kib| (kib * Nanos::from(bytes)) >> 10)
     }
@@ -127,38 +150,69 @@ impl Link {
     /// A probe goes out.
     pub fn probe(&mut self, now: Time) {
         let wait = self.free.since(now).max(0);
-        self.probe = Some(Probe { at: now, wait, behind: wait, sent: self.sent });
+        if self.is_undecided() {
+            self.questions += 1;
+        }
+        self.probe = Probe { at: now, wait, sent: self.sent, sent_with: self.sent };
     }
 
-    /// It came back so much later than the quickest of late; gives how much of that the queue explains.
-    pub fn probed(&mut self, now: Time, late: Nanos) -> Nanos {
-        let Some(probe) = self.probe.take() else { return 0 };
-        for stretch in self.stretches.iter() {
-            let bytes = probe.sent.wrapping_sub(stretch.before);
-            let took = Nanos::from(grains(probe.at).wrapping_sub(stretch.since)) * GRAIN + late;
-            // What began after the probe seems to be long ago.
-            if (LEAST_BYTES..MOST_BYTES).contains(&bytes) && took <= LONGEST_STRETCH {
-                self.kib.push(now, (took << 10) / Nanos::from(bytes));
-            }
+    /// One came back after so long, so much later than the quickest of late; gives how much of that the queue
+    /// explains.
+    pub fn probed(&mut self, now: Time, rtt: Nanos, late: Nanos) -> Nanos {
+        let probe = self.probe;
+        if (now.since(probe.at) - rtt).abs() > PROBE_ERROR {
+            return 0;
         }
-        let nearer = (late - probe.behind).abs() < (late - probe.wait).abs();
-        let expected = if nearer { probe.behind } else { probe.wait };
+        let behind = probe.wait + self.takes(probe.sent_with.wrapping_sub(probe.sent));
+        let nearer = (late - behind).abs() < (late - probe.wait).abs();
+        let expected = if nearer { behind } else { probe.wait };
+        let passed = grains(probe.at + late);
+        if late <= LATEST {
+            let stretches = self.stretches;
+            stretches.iter().for_each(|stretch| self.served(now, stretch, passed));
+            self.served(now, self.passed, passed);
+        }
+        // After a long queue nothing began in time.
+        let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
+        self.passed = Stretch { since, before: probe.sent_with };
         let error = late - expected;
         let close = self.takes(FULL_BYTES) / AGREES_PART;
         if error.abs() > close {
             self.agreed /= 2;
         } else if expected > close {
-            self.agreed = (self.agreed + 1).min(AGREED_MOST);
+            let more = 1 + u8::from(expected > FAR_PARTS * close);
+            self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
         if self.free > now {
             self.free = (self.free + error).clamp(now, now + LONGEST);
         }
+        if self.agreed >= AGREED {
+            self.questions = 0;
+        } else if self.questions == 0 && expected.max(late) > close {
+            self.questions = 1;
+        }
         expected
+    }
+
+    /// What was sent from the beginning of a stretch until the probe had passed by then.
+    #[inline(never)]
+    fn served(&mut self, now: Time, stretch: Stretch, passed: u32) {
+        let bytes = self.probe.sent.wrapping_sub(stretch.before);
+        let took = passed.wrapping_sub(stretch.since);
+        // What began after the probe seems to be long ago.
+        if (LEAST_BYTES..MOST_BYTES).contains(&bytes) && took <= LONGEST_GRAINS {
+            self.kib.push(now, ((Nanos::from(took) * GRAIN) << 10) / Nanos::from(bytes));
+        }
     }
 
     /// A probe was quicker than the quickest: stretches took longer than was thought.
     pub fn measure_again(&mut self, now: Time) {
         self.kib = Least::new(now);
+    }
+
+    /// Whether packets wait, and how long is not known for certain.
+    pub fn is_undecided(&self) -> bool {
+        (1..QUESTIONS).contains(&self.questions)
     }
 
     /// How long a full packet takes, if the model is right.
@@ -186,8 +240,8 @@ mod tests {
     }
 
     /// Packets every `spacing`, every tenth twice, over a hop that takes `takes(n)` for each and has been busy
-    /// with others' for `others(n)` before it; each twentieth is followed by a probe. Gives the model and, for
-    /// each packet, how much its time was off.
+    /// with others' for `others(n)` before it; after twenty a probe follows, unless one is under way. Gives the model
+    /// and, for each packet, how much its time was off.
     fn passes(
         count: Nanos,
         spacing: Nanos,
@@ -196,18 +250,22 @@ mod tests {
     ) -> (Link, alloc::vec::Vec<Nanos>) {
         let mut link = Link::new(at(0));
         let (mut free, mut off) = (at(0), alloc::vec::Vec::new());
+        let mut probe = None;
         for n in 0..count {
             let now = at(0) + n * spacing;
+            if let Some((back, late)) = probe.take_if(|(back, _)| *back <= now) {
+                link.probed(back, late, late);
+            }
             for copy in 0..=Nanos::from(n % 10 == 3) {
                 free = free.max(now) + others(n) * (1 - copy);
                 off.push(link.sent(now, LEN).since(free));
                 free = free + takes(n);
             }
-            if n % 20 == 7 {
-                let probe = now + spacing / 3;
-                link.probe(probe);
-                let late = free.since(probe).max(0);
-                link.probed(probe + late, late);
+            if n % 20 == 7 && probe.is_none() {
+                let sent = now + spacing / 3;
+                link.probe(sent);
+                let late = free.since(sent).max(0);
+                probe = Some((sent + late, late));
             }
         }
         (link, off)
@@ -220,6 +278,68 @@ mod tests {
         assert!((full - SERVICE).abs() < SERVICE / 20, "{full}");
         let worst = off[200..].iter().map(|off| off.abs()).max();
         assert!(worst < Some(SERVICE / 4), "{worst:?}");
+    }
+
+    #[test]
+    fn a_slower_hop_is_known_to_the_packet_while_its_queue_grows() {
+        // Up to four tenths of a second, and a probe goes when the one before is back.
+        let (link, off) = passes(1000, SERVICE * 3 / 4, |_| SERVICE, |_| 0);
+        let full = link.full().expect("it is known");
+        assert!((full - SERVICE).abs() < SERVICE / 200, "{full}");
+        let worst = off[200..].iter().map(|off| off.abs()).max();
+        assert!(worst < Some(SERVICE / 4), "{worst:?}");
+    }
+
+    #[test]
+    fn what_a_long_queue_drops_is_not_taken_for_a_higher_rate() {
+        let mut link = Link::new(at(0));
+        let (mut free, mut probe) = (at(0), None);
+        for n in 0..600 {
+            let now = at(0) + n * (SERVICE / 2);
+            if let Some((back, late)) = probe.take_if(|(back, _)| *back <= now) {
+                link.probed(back, late, late);
+            }
+            link.sent(now, LEN);
+            // Every other one is dropped once it is as long.
+            if free.since(now) < LATEST + 20 * MS || n % 2 == 0 {
+                free = free.max(now) + SERVICE;
+            }
+            if n % 20 == 7 && probe.is_none() {
+                let sent = now + SERVICE / 6;
+                link.probe(sent);
+                probe = Some((free, free.since(sent)));
+            }
+        }
+        let full = link.takes(FULL_BYTES);
+        assert!((full - SERVICE).abs() < SERVICE / 50, "{full}");
+    }
+
+    #[test]
+    fn it_is_asked_until_it_is_decided_and_not_for_ever() {
+        let asked = |late: fn(Nanos) -> Nanos| {
+            let (mut link, mut asked) = (Link::new(at(0)), 0);
+            for n in 0..1000 {
+                let now = at(0) + n * 10 * MS;
+                (0..7).for_each(|_| drop(link.sent(now, LEN)));
+                asked += u32::from(link.is_undecided());
+                link.probe(now + MS);
+                link.probed(now + MS + late(n), late(n), late(n));
+            }
+            asked
+        };
+        // Seven packets take 8.4 ms.
+        assert!((1..8).contains(&asked(|_| 7 * SERVICE - MS)), "as the model has it");
+        let by_chance = asked(|n| (n % 7) * 3 * MS);
+        assert!((8..=u32::from(QUESTIONS)).contains(&by_chance), "{by_chance}");
+    }
+
+    #[test]
+    fn an_answer_to_another_probe_tells_nothing() {
+        let mut link = Link::new(at(0));
+        link.sent(at(0), LEN);
+        link.probe(at(10));
+        assert_eq!(link.probed(at(9000), 5 * MS, 3 * MS), 0);
+        assert_eq!(link.takes(FULL_BYTES), 0);
     }
 
     #[test]
@@ -249,7 +369,7 @@ mod tests {
             for late in [0, SEC, Nanos::MAX / 4] {
                 link.sent(sent, 65_535);
                 link.probe(probe);
-                link.probed(probe, late);
+                link.probed(probe, late, late);
             }
         }
         assert_eq!(link.full(), None);

@@ -269,6 +269,8 @@ impl LocalRtt {
     }
 
     /// Replaces the estimate.
+    // Inlined it takes 190 bytes more on MIPS.
+    #[inline(never)]
     fn believe(&mut self, estimate: Nanos) {
         self.rtt = estimate;
         self.deviation = self.deviation.min(estimate / NEW_DEVIATION_PART);

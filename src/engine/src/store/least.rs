@@ -18,6 +18,8 @@ impl<const WINDOW: Nanos> Least<WINDOW> {
         Least { halves: [Nanos::MAX; 2], since: now }
     }
 
+    // Inlined it takes 300 bytes more on MIPS.
+    #[inline(never)]
     pub fn push(&mut self, now: Time, value: Nanos) {
         if now.since(self.since) > WINDOW / 2 {
             self.halves = [Nanos::MAX, self.halves[0]];
