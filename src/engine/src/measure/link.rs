@@ -320,7 +320,9 @@ mod tests {
             let (mut link, mut asked) = (Link::new(at(0)), 0);
             for n in 0..1000 {
                 let now = at(0) + n * 10 * MS;
-                (0..7).for_each(|_| drop(link.sent(now, LEN)));
+                for _ in 0..7 {
+                    link.sent(now, LEN);
+                }
                 asked += u32::from(link.is_undecided());
                 link.probe(now + MS);
                 link.probed(now + MS + late(n), late(n), late(n));

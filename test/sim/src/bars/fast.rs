@@ -17,7 +17,8 @@ const CLIENTS: [(&str, ClientKind); 2] =
 const HANDSHAKES_MS: [f64; 2] = [0.5, 1.0];
 
 /// Both clients at 50 and 100 Mbit/s with hosts as they are, with prompt ones and with such whose handshakes take
-/// as long as real ones, prompt ones at 300, short downloads at 100, and links that are equally fast.
+/// as long as real ones, prompt ones at 300, short downloads at 100, links that are equally fast, and a hop that is
+/// the slower one.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (rate, share) in [(50.0, 0.8), (100.0, 0.5)] {
@@ -62,6 +63,15 @@ pub fn cases() -> Vec<Case> {
         let title = format!("equal links, {rate} Mbit/s, quinn 1 %");
         let scenario = path(rate, 1.0, 1.0, Flow::default());
         cases.push(case(title, scenario, &[Bar::OfLossless(0.93)]));
+    }
+    for (rate, times) in [(10.0, 1.8), (20.0, 2.5), (50.0, 4.0)] {
+        for (name, client) in CLIENTS {
+            let mut scenario = path(2.0 * rate, 0.5, 1.0, Flow { client, ..Flow::default() });
+            scenario.wan.delay_ms = 20.0;
+            let title = format!("hop half as fast as the WAN, {rate} Mbit/s, {name} 1 %");
+            let bars = [Bar::OfLossless(0.93), Bar::MeanTimesOff(times), Bar::Unneeded(5.0)];
+            cases.push(case(title, scenario, &bars));
+        }
     }
     cases
 }
