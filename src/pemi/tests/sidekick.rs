@@ -212,22 +212,40 @@ fn a_late_packet_is_told_of_while_it_is_missed() {
     let mut sender = Sender::new(&net, 0, 5103, Interval::Router);
     sender.greet();
     let mut next = identifiers(7);
-    // The margin is learned from how evenly they come, and this machine may be busy.
-    let (begin, mut unsteady) = (Instant::now(), Duration::ZERO);
-    for n in 1..=40 {
-        let due = begin + (n - 1) * Duration::from_millis(20);
+    // The period and the margin are learned from how evenly the packets come, and this
+    // machine may be too busy for that; it will not be for ever.
+    let mut sent = 0;
+    let told = (0..ROUNDS).any(|_| {
+        sent += u64::from(PACKETS);
+        let unsteady = send_steadily(&mut sender, &mut next);
+        // Nothing comes any more, and it says so: a period after the last one, and a margin.
+        // The daemon may have seen the last one later than it was sent, by what nobody here
+        // knows; the tests of the cadence, which have virtual time, have the exact period.
+        let expected = PERIOD * 3 / 4..PERIOD * 3 + 4 * unsteady;
+        sender.ages().iter().any(|age| expected.contains(&Duration::from_micros((*age).into())))
+    });
+    let status = daemon.until(|_| true);
+    assert!(told, "{status}");
+    let [late, quacks] = ["late", "quacks"].map(|name| status["sidekick"][name].as_u64());
+    assert!(late >= Some(1) && quacks <= Some(sent * 3 / 4), "{status}");
+}
+
+/// From one packet to the next.
+const PERIOD: Duration = Duration::from_millis(20);
+/// So many make a flow steady more than twice over.
+const PACKETS: u32 = 40;
+const ROUNDS: u32 = 10;
+
+/// How late the latest of the packets was sent.
+fn send_steadily(sender: &mut Sender, mut next: impl FnMut() -> u32) -> Duration {
+    let begin = Instant::now();
+    let delays = (0..PACKETS).map(|n| {
+        let due = begin + n * PERIOD;
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        unsteady = unsteady.max(due.elapsed());
         sender.send(next(), true);
-    }
-    // Nothing comes any more, and it says so: 20 ms after the last one, and a margin.
-    let status = daemon.until(|status| status["sidekick"]["late"].as_u64() >= Some(1));
-    let ages = sender.ages();
-    let late = ages.iter().filter(|age| **age > 15_000).min();
-    let unsteady = unsteady.as_micros() as u32;
-    let expected = 20_000_u32.saturating_sub(unsteady)..60_000 + 4 * unsteady;
-    assert!(late.is_some_and(|age| expected.contains(age)), "{ages:?}, {unsteady} us");
-    assert!(status["sidekick"]["quacks"].as_u64() <= Some(20), "{status}");
+        due.elapsed()
+    });
+    delays.max().unwrap_or_default()
 }
 
 #[test]
