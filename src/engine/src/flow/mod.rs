@@ -363,12 +363,15 @@ impl Flow {
         if !self.start.is_over() {
             self.rtt.handshake_reply(came);
             self.start.on_reply(came, long, self.rtt.get());
-            let concealed = !long && self.is_reported(cx);
+            if !self.is_reported(cx) {
+                return Verdict::Forward;
+            }
+            if long {
+                self.client_replied(cx);
+                return Verdict::Forward;
+            }
             let size = i32::try_from(size).unwrap_or(i32::MAX / 2);
-            return match concealed {
-                true => self.conceal_reported(cx, size, handle),
-                false => Verdict::Forward,
-            };
+            return self.conceal_reported(cx, size, handle);
         }
         if long {
             return Verdict::Forward;

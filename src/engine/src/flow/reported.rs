@@ -232,6 +232,15 @@ impl Flow {
         self.conceal_reported(cx, size, handle)
     }
 
+    /// The client is there, and no reorder buffer keeps it waiting. How long replies usually wait.
+    pub(super) fn client_replied(&mut self, cx: &Context<'_>) -> Nanos {
+        let quiet = self.quiet();
+        if self.exact.replied(cx.now, quiet) {
+            self.conceal.first_came(cx.now, cx.now + 2 * quiet, cx.config.hold_cap);
+        }
+        quiet
+    }
+
     /// A reply waits while it would show a loss that is not repaired yet, or might show one of
     /// which nobody knows yet.
     pub(super) fn conceal_reported(
@@ -240,15 +249,11 @@ impl Flow {
         size: i32,
         handle: Handle,
     ) -> Verdict {
-        let quiet = self.quiet();
-        let first = self.exact.replied(cx.now, quiet);
+        let quiet = self.client_replied(cx);
         let whole = self.packets >= GROWN && self.exact.reads(cx.now, size);
         if !self.conceal.active() || self.conceal.waits() {
             self.exact.passed(size);
             return self.await_reports(cx, handle);
-        }
-        if first {
-            self.conceal.first_came(cx.now, cx.now + 2 * quiet, cx.config.hold_cap);
         }
         let repaired = self.exact.shows_repair(cx.now, size);
         if whole {

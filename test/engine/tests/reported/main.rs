@@ -179,6 +179,26 @@ fn what_came_behind_a_lost_handshake_packet_is_sent_again_as_well() {
 }
 
 #[test]
+fn a_pause_after_the_handshake_is_no_reorder_buffer() {
+    let mut bench = Bench::new(config(), 0);
+    bench.show(0, Direction::Up, &long(V1, Long::Initial, 1200));
+    bench.show(0, Direction::Down, &long(V1, Long::Initial, 1200));
+    let (lost, _) = bench.router.tickets.remove(0);
+    bench.report(lost, Fate::Lost);
+    bench.pass(2 * MS);
+    bench.all_arrived();
+    bench.pass(MS);
+    bench.show(0, Direction::Up, &long(V1, Long::Handshake, 60));
+    // The server is far away.
+    bench.pass(80 * MS);
+    bench.show(0, Direction::Down, &short(1, 7, 300));
+    bench.all_arrived();
+    bench.wire(Direction::Up);
+    bench.show(0, Direction::Up, &short(1, 901, 40));
+    assert_eq!(bench.wire(Direction::Up).0, [901], "it shows nothing that is not repaired");
+}
+
+#[test]
 fn late_and_repeated_reports_are_none() {
     let mut bench = Bench::new(config(), 1);
     bench.all_arrived();
