@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use pemi_engine::{Config, Direction, MS, Nanos, SEC, Time, US};
+use pemi_engine::{Config, Direction, MS, Nanos, SEC, Stats, Time, US};
 use pemi_engine_tests::hop::{Scene, run};
 use pemi_engine_tests::packets::{Flow, Long, V1, long, short};
 use pemi_engine_tests::random::Random;
@@ -109,12 +109,13 @@ fn wander(config: Config, seed: u64, steps: u32, flows: u32) -> Router {
             let down = flow.datagram(Direction::Down, &short(1, step, 1200));
             router.packet(now, Direction::Down, &down, &mut done);
         } else {
-            size = match random.below(20) {
+            size = match random.below(60) {
                 0..=2 => size + 2,
                 3 => size + 3,
                 4 => 36,
                 5 => 33 + random.below(100) as usize,
                 6..=7 => size - size.min(35) % 2 - 1,
+                // Mostly as long as the last one, or it proves nothing.
                 _ => size,
             }
             .clamp(33, 140);
@@ -136,14 +137,16 @@ fn wander(config: Config, seed: u64, steps: u32, flows: u32) -> Router {
 
 #[test]
 fn wandering_reaches_what_matters() {
-    // Long, because hardly anything is done for flows that show nothing.
+    // Long, and some of them, because hardly anything is done for flows that show nothing.
     let config = Config { events: true, release_after: None, ..Config::default() };
-    let router = wander(config, 3, 250_000, 2);
-    let stats = router.stats(Time::ZERO);
-    assert!(stats.concealed_gaps > 20 && stats.concealed_late > 0, "{stats:?}");
+    let all = [1, 2, 3, 4].map(|seed| wander(config.clone(), seed, 250_000, 2).stats(Time::ZERO));
+    let sum = |of: fn(&Stats) -> u64| all.iter().map(of).sum::<u64>();
+    assert!(sum(|stats| stats.concealed_gaps) > 20, "{all:?}");
+    assert!(sum(|stats| stats.concealed_late) > 0, "{all:?}");
     // Sizes that change at random prove little: a repair is believed only where no packet explains
     // the reply as well, so that there are few.
-    assert!(stats.losses_repaired > 2 && stats.losses_upstream > 20, "{stats:?}");
+    assert!(sum(|stats| stats.losses_repaired) > 2, "{all:?}");
+    assert!(sum(|stats| stats.losses_upstream) > 20, "{all:?}");
 }
 
 proptest! {

@@ -136,7 +136,7 @@ impl Flow {
     fn begin_pairs(&mut self, cx: &mut Context<'_>) -> bool {
         let count = self.rhythm.usual_count();
         let lossy = self.budget.proven();
-        let restless = lossy && self.sizes.restless() && cx.hop.doubt.hesitates();
+        let restless = lossy && self.sizes.restless.is() && cx.hop.doubt.hesitates();
         let least = if self.hidden > 0 { ALIKE } else { ALIKE_FOR_LONG };
         let told_before = self.repaired > 0 && self.hidden <= 0;
         let alike = !told_before && u64::from(self.sizes.alike()) * count >= least;

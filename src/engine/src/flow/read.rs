@@ -324,7 +324,7 @@ impl Flow {
             Veto::SwitchedOff => !on(sign.kind.rule()),
             Veto::Restless => {
                 !matches!(sign.kind, SignKind::Rhythm | SignKind::Skip)
-                    && self.sizes.restless()
+                    && self.sizes.restless.is()
                     && self.pairs.as_ref().is_some_and(|pairs| pairs.found_clean(self.packets))
             }
             Veto::Missed => cx.missed.is_some_and(|at| cx.came.since(at) <= self.longest_reply()),

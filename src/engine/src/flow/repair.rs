@@ -120,6 +120,7 @@ impl Flow {
             armed: self.governor.armed(cx.now) && !self.rhythm.clumps(),
             rtt: self.rtt.get(),
             margin: self.rtt.within(Margin::Overdue),
+            round_trip: self.governor.round_trip(),
             sharp,
             proven: self.budget.proven(),
             very_lossy: self.budget.very_lossy(),
@@ -220,10 +221,11 @@ impl Flow {
         let missed = self.missed.goes_on();
         let on_time = self.closed_by_copy(cx, beat);
         if on_time {
-            self.sizes.closed_by_copy();
+            self.sizes.restless.closed_by_copy();
         }
-        // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
-        let varies = cx.config.has(Rule::Repeat) && self.sizes.restless();
+        // Where sizes vary, or may for all that is known, they fall back by themselves, and then mostly when a
+        // packet is replied to.
+        let varies = cx.config.has(Rule::Repeat) && self.sizes.restless.may_be();
         let believed = !varies || self.gaps.acknowledges_copy(cx.came, &self.rtt, beat);
         let by_copy = missed || believed && on_time;
         if by_copy && !by_floor {

@@ -75,7 +75,8 @@ pub(crate) struct Sizes {
     expected_alike: bool,
     /// Size before a gap made replies shorter.
     full: Option<i32>,
-    restless: Restless,
+    /// Whether sizes vary for other reasons than gaps.
+    pub restless: Restless,
     /// A reply that may show a gap, if the next one is like it.
     awaited: Option<(i32, Time)>,
 }
@@ -264,7 +265,7 @@ impl Sizes {
 
     /// A reply of about the size that one more gap makes.
     fn read_step(&mut self, facts: &Facts, excess: i32, by_floor: bool) -> Reading {
-        let restless = facts.repeats && self.restless();
+        let restless = facts.repeats && self.restless.is();
         if restless && !self.repeated(facts, excess) {
             return Reading::Plain;
         }
@@ -276,16 +277,6 @@ impl Sizes {
         let sign = self.sign(facts, kind);
         self.awaited = None;
         sign
-    }
-
-    /// The gap that has closed now did so when the reply to a copy was due.
-    pub fn closed_by_copy(&mut self) {
-        self.restless.closed_by_copy();
-    }
-
-    /// Whether sizes vary for other reasons than gaps.
-    pub fn restless(&self) -> bool {
-        self.restless.is()
     }
 
     /// Where sizes vary for other reasons only one more range and nothing else is a sign, and only
@@ -426,7 +417,7 @@ impl Sizes {
             return sign;
         }
         match rise {
-            _ if excess == 1 || facts.repeats && self.restless() => Reading::Plain,
+            _ if excess == 1 || facts.repeats && self.restless.is() => Reading::Plain,
             rise if STEP.contains(&rise) => self.sign(facts, SignKind::Step),
             rise if rise > *STEP.end() => Reading::Noise,
             _ => Reading::Plain,

@@ -21,6 +21,11 @@ const BATCH_PERCENT: Nanos = 150;
 /// name their packets (chosen: a copy's reply takes one, and comes as much later as that is uncertain).
 const UNSURE_RTTS: Nanos = 2;
 
+/// Before the hop is proven nothing is held for longer than one part in so many of the sender's round
+/// trip, and nothing where a copy takes as long (chosen: held in vain it costs a download in slow start
+/// as much; where the hop is most of the path a loss that is told costs little more).
+const DEAR_PART: Nanos = 2;
+
 /// Copies of a window at most (chosen: with a loss in a hundred as many as the share allows).
 pub(crate) const WINDOW_WIDTH: usize = 8;
 
@@ -39,6 +44,8 @@ pub(crate) struct Facts {
     /// The local round trip, and how much later than that a reply is still on time.
     pub rtt: Nanos,
     pub margin: Nanos,
+    /// The sender's, without queues.
+    pub round_trip: Nanos,
     /// Replies keep so close to it that they name their packet.
     pub sharp: bool,
     /// A copy has repaired a gap of this flow lately, ...
@@ -97,12 +104,16 @@ pub(crate) struct Attempt {
 
 /// Decides what is done.
 pub(crate) fn plan(facts: &Facts) -> Attempt {
+    let span = span(facts);
     Attempt {
         width: width(facts),
         allowed: facts.allowed,
         attempts: attempts(facts),
-        span: span(facts),
-        hold: facts.conceal.filter(|_| worth_holding(facts)).map(|cap| cap.min(longest(facts))),
+        span,
+        hold: facts
+            .conceal
+            .filter(|_| worth_holding(facts, span))
+            .map(|cap| cap.min(longest(facts))),
     }
 }
 
@@ -173,12 +184,12 @@ fn unsure(facts: &Facts) -> bool {
 /// What is held in vain there costs the sender as long, and in a slow start every round has signs that
 /// mean nothing, a packet number that the sender has left out among them. So nothing waits once a hop
 /// has lost nothing for long, nor where replies hardly name their packets once one attempt was in vain.
-fn worth_holding(facts: &Facts) -> bool {
+fn worth_holding(facts: &Facts, span: Nanos) -> bool {
     let overtakes = facts.heeds_overtaking
         && facts.sharp
         && facts.missing > 0
         && facts.sent < facts.missing + PACKET_THRESHOLD;
-    let doubtful = facts.clean || facts.in_vain && unsure(facts);
+    let doubtful = facts.clean || facts.in_vain && unsure(facts) || span > dear(facts);
     facts.armed && (facts.proven || !overtakes && !doubtful)
 }
 
@@ -189,7 +200,12 @@ fn longest(facts: &Facts) -> Nanos {
         return Nanos::MAX;
     }
     let rtts = if unsure(facts) { UNSURE_RTTS } else { facts.tunables.unproven_rtts() };
-    rtts * facts.rtt + facts.held_up
+    (rtts * facts.rtt + facts.held_up).min(dear(facts))
+}
+
+/// What costs the sender more than it is worth where most signs mean nothing.
+fn dear(facts: &Facts) -> Nanos {
+    facts.round_trip / DEAR_PART
 }
 
 #[cfg(test)]
@@ -207,6 +223,7 @@ mod tests {
         armed: true,
         rtt: 2 * MS,
         margin: MS,
+        round_trip: 50 * MS,
         sharp: true,
         proven: true,
         very_lossy: false,
@@ -305,6 +322,14 @@ mod tests {
         assert_eq!(hold(Facts { clean: true, ..NEW }), None);
         let proven = Facts { clean: true, in_vain: true, sharp: false, ..LOSSY };
         assert_eq!(hold(proven), Some(100 * MS));
+    }
+
+    #[test]
+    fn on_a_new_hop_that_is_most_of_the_path_nothing_is_held_for_long() {
+        let hold = |round_trip| plan(&Facts { round_trip: round_trip * MS, ..NEW }).hold;
+        assert_eq!([hold(16), hold(12), hold(8)], [Some(8 * MS), Some(6 * MS), Some(4 * MS)]);
+        assert_eq!(hold(7), None, "the reply to a copy takes more than half of it");
+        assert_eq!(plan(&Facts { round_trip: 7 * MS, ..LOSSY }).hold, Some(100 * MS));
     }
 
     #[test]

@@ -243,7 +243,7 @@ fn where_sizes_vary_a_second_reply_has_to_show_a_gap() {
         s.read(&facts(39, 0));
         s.rebase(36);
     }
-    assert!(s.restless());
+    assert!(s.restless.is());
     let beat = Beat { fast: true, ..Beat::default() };
     let repeats = |ms: i64, size| {
         let now = Time::ZERO + ms * MS;
