@@ -17,9 +17,9 @@ use crate::scenario::Scenario;
 /// Below this a case counts as harmed: means over a few seeds scatter by some percent.
 pub const HARMED: f64 = 0.9;
 /// Of the cases no more may be harmed than this share.
-const MOST_HARMED: f64 = 0.05;
+const MOST_HARMED: f64 = 0.04;
 /// ... and none so much.
-const LEAST: f64 = 0.6;
+const LEAST: f64 = 0.7;
 
 const CLIENTS: [&str; 19] = [
     "quinn",
