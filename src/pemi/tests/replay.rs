@@ -16,6 +16,8 @@ const CLIENT: ([u8; 4], u16) = ([10, 77, 0, 2], 50_000);
 const SERVER: ([u8; 4], u16) = ([10, 77, 1, 2], 443);
 const START_US: u64 = 1_700_000_000_000_000;
 const HOP_US: u64 = 20_000;
+/// Where the hop is most of the path nothing is held before something was repaired.
+const WAN_US: u64 = 8 * HOP_US;
 /// Client packets: an acknowledgement, and one that names a hole.
 const PLAIN: usize = 36;
 const TELLING: usize = 38;
@@ -38,6 +40,7 @@ impl Talk {
         let log = "us,dir,proto,sport,dport,len,head,hash,fate,out_us\n".to_string();
         let mut talk = Talk { packets: Vec::new(), now: START_US, log };
         talk.up(long(0, 1200));
+        talk.now += WAN_US;
         talk.down(long(0, 1200), "ok");
         talk.down(long(2, 700), "ok");
         talk.now += HOP_US;

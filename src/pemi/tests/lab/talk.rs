@@ -17,6 +17,9 @@ pub const TWICE: usize = 12;
 /// The engine gives a repair a few of them, so the longer, the less a test
 /// minds a busy machine; 100 ms is the longest that anything is held.
 pub const HOP: Duration = Duration::from_millis(20);
+/// How long the server and the way to it take, at first: where the hop is most of the path nothing is held
+/// before something was repaired.
+const WAN: Duration = Duration::from_millis(160);
 /// Within this time a copy comes, if one comes: holding ends before it.
 pub const COPY: Duration = Duration::from_millis(500);
 /// Client packets: an acknowledgement, and one that names a hole.
@@ -61,6 +64,7 @@ impl Talk {
     pub fn greet(&mut self) {
         self.reply(long(0, 1200));
         self.server_hears(0);
+        thread::sleep(WAN);
         self.say(long(0, 1200));
         self.say(long(2, 700));
         self.client_has_all();
