@@ -223,9 +223,8 @@ impl Flow {
         if on_time {
             self.sizes.restless.closed_by_copy();
         }
-        // Where sizes vary, or may for all that is known, they fall back by themselves, and then mostly when a
-        // packet is replied to.
-        let varies = cx.config.has(Rule::Repeat) && self.sizes.restless.may_be();
+        // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
+        let varies = cx.config.has(Rule::Repeat) && self.sizes.restless.is();
         let believed = !varies || self.gaps.acknowledges_copy(cx.came, &self.rtt, beat);
         let by_copy = missed || believed && on_time;
         if by_copy && !by_floor {

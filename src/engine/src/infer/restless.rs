@@ -16,13 +16,6 @@ const AT_FIRST: i32 = 52;
 /// Bytes by which one more range makes a reply longer (RFC 9000, section 19.3.1).
 const ONE_RANGE: i32 = 2;
 
-/// Replies as long as the usual one after which sizes are steady (chosen: the fewest that are more
-/// than chance, as a hop may lose packets from the first on), what one that is not takes back, and
-/// how many are counted (chosen: a few losses in a row do not make steady sizes unsteady).
-const STEADY: u8 = 2;
-const UNSTEADY: u8 = 2;
-const COUNTED: u8 = 8;
-
 /// Replies that show it still before it closes tell that it was a gap (chosen: one may be as long by
 /// chance).
 const SHOWN_AGAIN: u8 = 2;
@@ -38,18 +31,11 @@ pub(crate) struct Restless {
     /// was judged; and how many have shown it since.
     before: Option<i32>,
     shown_again: u8,
-    /// Replies as long as the usual one, less [`UNSTEADY`] for each that was not.
-    steady: u8,
 }
 
 impl Restless {
     pub fn is(&self) -> bool {
         self.share >= FROM
-    }
-
-    /// Whether it is, or replies have not been mostly as long as the usual one so far.
-    pub fn may_be(&self) -> bool {
-        self.is() || self.steady < STEADY
     }
 
     /// Takes in a reply that is so much longer than the usual one, while so many gaps are open.
@@ -59,10 +45,6 @@ impl Restless {
             self.shown_again = self.shown_again.saturating_add(u8::from(still));
             return;
         }
-        self.steady = match excess {
-            -1..=1 => (self.steady + 1).min(COUNTED),
-            _ => self.steady.saturating_sub(UNSTEADY),
-        };
         let odd = NO_GAP.contains(&excess);
         (self.before, self.shown_again) = (odd.then_some(self.share), 0);
         let sample = if odd { 1024 } else { 0 };
@@ -102,25 +84,6 @@ mod tests {
         (0..20).for_each(|_| restless.note(0, 0));
         restless.note(0, 3);
         assert!(restless.is());
-    }
-
-    #[test]
-    fn sizes_are_steady_once_replies_are_alike_and_stay_so_with_a_few_gaps() {
-        let mut restless = Restless::default();
-        restless.note(0, 0);
-        assert!(restless.may_be(), "of one reply nothing is known");
-        restless.note(0, 1);
-        assert!(!restless.may_be());
-        (0..20).for_each(|_| restless.note(0, 0));
-        for gap in 0..3 {
-            restless.note(0, 2);
-            restless.note(1, 2);
-            assert!(!restless.may_be(), "{gap}");
-        }
-        restless.note(0, 4);
-        assert!(restless.may_be());
-        [0, 5, -4, 1, 2, 0].iter().for_each(|excess| restless.note(0, *excess));
-        assert!(restless.may_be());
     }
 
     #[test]
