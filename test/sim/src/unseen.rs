@@ -17,9 +17,9 @@ use crate::scenario::Scenario;
 /// Below this a case counts as harmed: means over a few seeds scatter by some percent.
 pub const HARMED: f64 = 0.9;
 /// Of the cases no more may be harmed than this share.
-const MOST_HARMED: f64 = 0.04;
+const MOST_HARMED: f64 = 0.05;
 /// ... and none so much.
-const LEAST: f64 = 0.7;
+const LEAST: f64 = 0.6;
 
 const CLIENTS: [&str; 19] = [
     "quinn",
@@ -259,15 +259,15 @@ mod tests {
             goodput_mbps: [10.0, on],
             unneeded_percent: 0.0,
         };
-        let mut cases = vec![case(9.5); 25];
+        let mut cases = vec![case(9.5); 20];
         assert!(check(&cases).is_ok());
         cases[0] = case(8.0);
-        assert!(check(&cases).is_ok(), "one of 25");
+        assert!(check(&cases).is_ok(), "one of twenty");
         cases[1] = case(8.0);
         assert!(check(&cases).is_err());
         cases[1] = case(9.5);
-        cases[0] = case(6.9);
+        cases[0] = case(5.0);
         assert!(check(&cases).is_err());
-        assert!(show(&cases, 1).starts_with("0.690 x off"));
+        assert!(show(&cases, 1).starts_with("0.500 x off"));
     }
 }
