@@ -340,10 +340,23 @@ impl Drop for Daemon {
     }
 }
 
-/// Sends a signal to a process that has not been waited for.
+/// Sends a signal to a process that has not been waited for. One that is to stop has stopped then:
+/// that takes its time to reach all threads, and what they do in it is not what is to be seen.
 pub fn signal(process: u32, signal: i32) {
     // SAFETY: no pointers.
     assert_eq!(unsafe { libc::kill(process.cast_signed(), signal) }, 0);
+    let start = Instant::now();
+    while signal == libc::SIGSTOP && !stands_still(process) {
+        assert!(start.elapsed() < PATIENCE, "process {process} does not stop");
+    }
+}
+
+fn stands_still(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.map(|thread| thread.unwrap().path().join("stat")).all(|stat| {
+        // After the name, which is in brackets, comes the state. A thread may end meanwhile.
+        fs::read_to_string(stat).map_or(true, |stat| stat.contains(") T "))
+    })
 }
 
 /// Runs a program; its complaints are of no interest.
