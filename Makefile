@@ -85,7 +85,7 @@ test-python: setup ## unit tests of the testbed's Python code
 test-sim: setup ## the rows of make sim that hold, with fewer seeds, ten minutes
 	cargo build --release $(TESTBED) -p pemi-sim
 	$(SIM) bars --seeds 24 --check
-	$(SIM) real --seeds 24
+	$(SIM) real --seeds 48
 	$(SIM) unseen --cases 100 --check
 	$(SIM) unseen --cases 100 --clean --check
 

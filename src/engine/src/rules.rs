@@ -87,7 +87,8 @@ pub enum Rule {
     /// The replies to a train of packets tell which estimate of the round trip is too long
     /// ([`crate::measure::train`]).
     Train,
-    /// Where losses hold up what follows, what may have been lost is told by the reply before
+    /// Where losses hold up what follows, what may have been lost is told by the reply before, and answers to
+    /// copies come later
     /// ([`crate::measure::retries`]).
     Retries,
     /// Packets count as sent when the hop takes them up, where its queue is known

@@ -142,7 +142,7 @@ enum Command {
         /// What `measured.py` wrote; the repository's if not given.
         file: Option<PathBuf>,
         /// How many seeds.
-        #[arg(long, default_value_t = 24)]
+        #[arg(long, default_value_t = 48)]
         seeds: u64,
         /// Options changed, as with `run`.
         #[arg(long = "set", value_name = "OPTION=VALUE")]

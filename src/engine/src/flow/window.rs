@@ -149,7 +149,12 @@ impl Flow {
 
     /// Where very much is lost so are replies, and gaps show late for that.
     fn is_held_up(&self, cx: &Context<'_>) -> bool {
-        cx.hop.retries.hold_up() && self.tells_retries() && !self.budget.very_lossy()
+        let held_up = if self.tells_retries() {
+            cx.hop.retries.hold_up()
+        } else {
+            cx.config.has(Rule::Retries) && self.uplink.is_none() && cx.hop.varies(cx.now)
+        };
+        held_up && !self.budget.very_lossy()
     }
 
     /// How much later than usual copies and their replies come, because of what holds them up.
@@ -279,7 +284,7 @@ impl Flow {
 
     /// How far now is from when the reply to the nearest copy was due.
     pub(super) fn off_copy(&self, cx: &Context<'_>) -> Option<Nanos> {
-        let wait = self.rhythm.batch_wait();
+        let wait = self.rhythm.batch_wait().max(self.held_up(cx));
         if let Some(Replies { soonest, lateness, .. }) = self.replies(cx) {
             return self.gaps.nearest_reply(cx.came, soonest, wait.max(lateness));
         }

@@ -7,7 +7,7 @@ use crate::measure::doubt::Doubt;
 use crate::measure::habit::Habits;
 use crate::measure::link::Link;
 use crate::measure::reports::Reports;
-use crate::measure::retries::Retries;
+use crate::measure::retries::{self, Retries};
 use crate::measure::worth::Worth;
 use crate::store::least::Least;
 use crate::store::recent::Recent;
@@ -218,6 +218,11 @@ impl Hop {
         self.ping(now).is_some_and(|ping| ping.median > allowed(ping.smallest))
     }
 
+    /// Whether probes vary as those of a radio do that tries again and again.
+    pub fn varies(&self, now: Time) -> bool {
+        self.ping(now).is_some_and(|ping| ping.spread >= retries::VARIES)
+    }
+
     /// Queueing delay on the hop as it stands: the smallest recent round trip
     /// above the smallest of the last ten seconds.
     pub fn queueing(&self, now: Time) -> Nanos {
@@ -277,6 +282,7 @@ impl Hop {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::US;
 
     fn at(ms: u64) -> Time {
         Time::from_nanos(ms * 1_000_000)
@@ -334,6 +340,20 @@ mod tests {
         assert_eq!(hop.queueing(at(9000)), 0, "old samples say nothing");
         assert_eq!(hop.ping(at(9000)), None);
         assert_eq!(hop.base(), Some(2 * MS));
+    }
+
+    #[test]
+    fn a_radio_that_tries_again_and_again_varies() {
+        let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+        let mut probe = |n: u64, later: Nanos| {
+            hop.probed(at(10 * n), 2 * MS + later);
+            hop.varies(at(10 * n))
+        };
+        assert!((0..7).all(|n| !probe(n, 20 * US)), "a host's own lateness is less");
+        assert!(!probe(7, 900 * US), "one stray is none");
+        let late = (8..16).map(|n| probe(n, [0, 400 * US][n as usize % 2]));
+        assert_eq!(late.last(), Some(true), "of any two one took one more attempt");
+        assert!(!hop.varies(at(9000)), "old samples say nothing");
     }
 
     #[test]
