@@ -17,7 +17,7 @@ use crate::repair::expected::{Item, What};
 use crate::repair::pairs::{Pairs, Turn, Waiting};
 use crate::rules::Rule;
 use crate::store::cache::{Id, LARGEST_KEPT};
-use crate::time::{Nanos, Time};
+use crate::time::{Nanos, Time, US};
 
 /// A client counts to no more than this (chosen: the ten of the stacks that reply rarely, and a
 /// little more). One that replies to each packet sends that many times as much.
@@ -32,6 +32,10 @@ const PLACES: Nanos = 2;
 /// packet's, so that says little yet), and from the packet that each is about for as long as it goes on.
 const EXACT_PART: Nanos = 5;
 const BLURRED_PART: Nanos = 4;
+/// Half of the probes of a hop where replies can name their packets are no further apart than twice this (chosen: half of
+/// what a radio takes for one more attempt. Simulated, a hop that loses nothing and fails in 5, 10 and 15 % of its attempts:
+/// up to 6 % of all packets were sent again without need, and 1.4 with this).
+const STEADY: Nanos = 200 * US;
 /// So many packets whose replies were all of one size (chosen: twenty replies to two each).
 const ALIKE: u64 = 40;
 /// After so many it is tried although nothing has looked like a loss and nothing was repaired (chosen: on a
@@ -126,6 +130,7 @@ impl Flow {
             && !self.is_indifferent(cx)
             // What a hop missed while it was away goes again in order.
             && !self.tail.away()
+            && cx.hop.ping(cx.now).is_none_or(|ping| ping.spread < STEADY)
             && self.rtt.deviation() * part < spacing
             // The sender may miss it for as long as it takes to go after the one that was sent later.
             && self.time_threshold() >= PLACES * spacing + self.rtt.within(Margin::Same)

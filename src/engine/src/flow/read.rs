@@ -191,7 +191,7 @@ impl Flow {
     ) -> Reading {
         let silent = cx.config.has(Rule::Answer) && self.gaps.awaits_answer(cx.came, &self.rtt);
         let unread = matches!(reading, Reading::Plain | Reading::Noise);
-        if !silent || !unread || !self.answers_copy(cx, beat) {
+        if !silent || !unread || !self.answers_copy(cx.came, beat) {
             return reading;
         }
         if self.gaps.open().len() > 1 {
@@ -201,11 +201,10 @@ impl Flow {
         Reading::Closed
     }
 
-    fn answers_copy(&self, cx: &Context<'_>, beat: &Beat) -> bool {
-        let now = cx.came;
+    fn answers_copy(&self, now: Time, beat: &Beat) -> bool {
         let usual = self.rhythm.usual_count();
         let too_soon = usual > BY_TWOS && beat.count < usual && !beat.timer && !beat.in_step;
-        let near = self.gaps.nearest_reply(now, self.rtt.get(), self.held_up(cx));
+        let near = self.gaps.nearest_reply(now, self.rtt.get(), 0);
         let due = near.is_some_and(|off| off <= self.rtt.within(Margin::Near));
         too_soon && due || self.gaps.acknowledges_copy(now, &self.rtt, beat)
     }

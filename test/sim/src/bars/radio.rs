@@ -14,7 +14,11 @@ const NO_HARM: f64 = 0.98;
 /// Every preset with every sender, quic-go's client, and a call.
 pub fn cases() -> Vec<Case> {
     let presets = Settings::presets().into_iter().chain([one_percent()]);
-    presets.flat_map(|(preset, air)| cases_of(&preset, &air)).chain(held_up()).collect()
+    presets
+        .flat_map(|(preset, air)| cases_of(&preset, &air))
+        .chain(held_up())
+        .chain(retried())
+        .collect()
 }
 
 /// Downloads over a hop that loses 1 % after four attempts, behind which all that follows waits: what
@@ -45,6 +49,29 @@ fn held_up() -> Vec<Case> {
         }
     }
     cases
+}
+
+/// Downloads over a hop that loses nothing, as it tries again what fails: replies of one size come late
+/// for that, and nothing else about them tells of losses.
+fn retried() -> Vec<Case> {
+    let mut air = Settings::default();
+    air.radio.attempts = 8;
+    air.link.errors.good = 0.1;
+    air.link.rate_mbit = 65.0;
+    let case_of = |(client, kind)| {
+        let wifi = Wifi { air: Some(air.clone()), ..Wifi::default() };
+        let wan = Wan { queue_bdp: ROOMY, ..Wan::default() };
+        let flow = Flow { bytes: 5_000_000, client: kind, ..Flow::default() };
+        let scenario = Scenario { wifi, wan, flows: vec![flow], ..Scenario::default() };
+        let bars = [Bar::MeanTimesOff(0.995), Bar::Unneeded(4.0)];
+        case(format!("10 % tried again, nothing lost, {client}"), scenario, &bars)
+    };
+    let clients = [
+        ("padded", ClientKind::Padded),
+        ("every 4th", ClientKind::Every4),
+        ("s2n-quic", ClientKind::S2n),
+    ];
+    clients.map(case_of).into()
 }
 
 /// A hop that loses 1 % after four attempts at random and sends no requests, as no radio
