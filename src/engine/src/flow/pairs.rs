@@ -33,8 +33,8 @@ const PLACES: Nanos = 2;
 const EXACT_PART: Nanos = 5;
 const BLURRED_PART: Nanos = 4;
 /// Half of the probes of a hop where replies can name their packets are no further apart than twice this (chosen: half of
-/// what a radio takes for one more attempt. Simulated, a hop that loses nothing and fails in 5, 10 and 15 % of its attempts:
-/// up to 6 % of all packets were sent again without need, and 1.4 with this).
+/// what a radio takes for one more attempt. Simulated, a hop that loses nothing and fails in 5, 10 and 15 % of its attempts,
+/// a client that fills its replies up: up to 6 % of its packets were sent again without need, and 1.4 with this).
 const STEADY: Nanos = 200 * US;
 /// So many packets whose replies were all of one size (chosen: twenty replies to two each).
 const ALIKE: u64 = 40;
