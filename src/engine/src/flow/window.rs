@@ -152,7 +152,10 @@ impl Flow {
         let held_up = if self.tells_retries() {
             cx.hop.retries.hold_up()
         } else {
-            cx.config.has(Rule::Retries) && self.uplink.is_none() && cx.hop.varies(cx.now)
+            // Who has not counted yet may count to two, and probes of a busy host vary as well.
+            let seldom = self.rhythm.usual_count() > BY_TWOS;
+            let heeds = cx.config.has(Rule::Retries) && self.uplink.is_none();
+            seldom && heeds && cx.hop.varies(cx.now)
         };
         held_up && !self.budget.very_lossy()
     }
