@@ -2,6 +2,7 @@
 //! The rows of `make sim`: scenarios, what is asked of the engine in each, and
 //! what came out.
 
+mod by_chance;
 mod checks;
 mod fast;
 mod grid;

@@ -103,6 +103,8 @@ pub(crate) struct Flow {
     /// The last repair, or the beginning: what [`Config::release_after`]
     /// counts from.
     last_repair: Time,
+    /// A gap has closed when the reply to a copy was due, which may have been chance.
+    hinted: bool,
     /// What the sender has sent.
     packets: u64,
     bytes: u64,
@@ -168,6 +170,7 @@ impl Flow {
             certain: now,
             beyond: None,
             last_repair: now,
+            hinted: false,
             packets: 0,
             bytes: 0,
             inferred: 0,

@@ -57,6 +57,9 @@ const SELDOM: i64 = PARTS * 5 / 2;
 /// A client that replies after fewer packets than this replies often (chosen: one more than the
 /// two of RFC 9000, section 13.2.2).
 const OFTEN: u64 = 3;
+/// A sender pauses whose packets' replies are this many times as far apart as packets in a row let expect (chosen:
+/// half of the time nothing comes).
+const PAUSES: Nanos = 2;
 /// Timer assumed until one was seen (chosen: a little less than the default max_ack_delay of 25
 /// ms, RFC 9000, section 18.2).
 const UNKNOWN_TIMER: Nanos = 20 * MS;
@@ -206,6 +209,13 @@ impl Rhythm {
         } else {
             0
         }
+    }
+
+    /// Whether replies are much further apart than the packets that they are about, because the sender pauses, or
+    /// sends no more than a few Mbit/s.
+    pub fn pauses(&self, spacing: Nanos) -> bool {
+        let apart = self.reply_gap * PARTS / self.per_reply.max(1);
+        self.replies > ENOUGH_REPLIES && apart / PAUSES > spacing
     }
 
     /// Packets it lets pass before it replies; 0 while unknown.

@@ -63,6 +63,8 @@ pub(crate) struct Facts {
     pub batch_wait: Nanos,
     /// ... and so rarely that this much has to be waited in addition.
     pub thin_reply_wait: Nanos,
+    /// The sender pauses again and again.
+    pub pauses: bool,
     /// Copies and their replies may be held up for this long.
     pub held_up: Nanos,
     /// Packets whose replies were due between the previous reply and this one.
@@ -113,7 +115,7 @@ pub(crate) fn plan(facts: &Facts) -> Attempt {
         hold: facts
             .conceal
             .filter(|_| worth_holding(facts, span))
-            .map(|cap| cap.min(longest(facts))),
+            .map(|cap| cap.min(longest(facts)).min(worthwhile(facts))),
     }
 }
 
@@ -203,6 +205,12 @@ fn longest(facts: &Facts) -> Nanos {
     (rtts * facts.rtt + facts.held_up).min(dear(facts))
 }
 
+/// A sender that pauses, as in a call, has no more to send, so that a smaller window costs it little; and what the
+/// client waits for comes a round trip after the sender knows, and not before if replies are held.
+fn worthwhile(facts: &Facts) -> Nanos {
+    if facts.pauses { facts.round_trip } else { Nanos::MAX }
+}
+
 /// What costs the sender more than it is worth where most signs mean nothing.
 fn dear(facts: &Facts) -> Nanos {
     facts.round_trip / DEAR_PART
@@ -234,6 +242,7 @@ mod tests {
         batch_wait: 0,
         held_up: 0,
         thin_reply_wait: 0,
+        pauses: false,
         since_reply: 5,
         window: None,
         allowed: 8,
@@ -338,6 +347,11 @@ mod tests {
         assert_eq!(plan(&thin).span, 10 * MS);
         assert_eq!(plan(&Facts { batch_wait: 2 * MS, ..thin }).span, 7 * MS);
         assert_eq!(plan(&Facts { sign: SignKind::Rhythm, ..thin }).span, 4 * MS);
+    }
+
+    #[test]
+    fn of_a_sender_that_pauses_nothing_is_held_for_longer_than_it_takes_itself() {
+        assert_eq!(plan(&Facts { pauses: true, ..LOSSY }).hold, Some(50 * MS));
     }
 
     #[test]

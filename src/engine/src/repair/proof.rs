@@ -11,6 +11,11 @@ use crate::time::Nanos;
 /// hops vary).
 const SOONEST_PERCENT: Nanos = 50;
 
+/// A gap that is not the hop's closes once the sender has seen it, or by itself. Where replies to copies are due for
+/// more than one part in so many of the sender's round trip, one does by chance before long (chosen: of downloads
+/// over a hop that loses nothing and has a queue for each flow, half found a repair while all was believed).
+const CHANCE_PART: Nanos = 10;
+
 /// What bears on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
@@ -31,10 +36,23 @@ pub(crate) fn proves(facts: &Facts) -> bool {
     facts.on_time && possible && !facts.clump && !facts.by_itself
 }
 
+/// Whether that a gap closed when the reply to a copy was due, `within` this time, may have been chance; so
+/// one on a hop of which nothing is known proves nothing, and another one has to come.
+pub(crate) fn may_be_chance(within: Nanos, round_trip: Nanos) -> bool {
+    within > round_trip / CHANCE_PART
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::time::MS;
+
+    #[test]
+    fn a_wide_margin_on_a_short_path_may_be_chance() {
+        assert!(!may_be_chance(2 * MS, 50 * MS));
+        assert!(may_be_chance(6 * MS, 50 * MS), "replies keep no time");
+        assert!(may_be_chance(2 * MS, 15 * MS), "gaps are short whatever closes them");
+    }
 
     const REPAIR: Facts =
         Facts { on_time: true, taken: 2 * MS, rtt: 2 * MS, clump: false, by_itself: false };

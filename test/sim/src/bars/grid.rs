@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //! The scenarios of the rows.
 
-use super::{Bar, Case, fast, habits, imprecise, outages, radio, reported, senders, tails, traced};
+use super::{
+    Bar, Case, by_chance, fast, habits, imprecise, outages, radio, reported, senders, tails, traced,
+};
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
 };
@@ -17,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         downloads(),
         lossy(),
         clean(),
+        by_chance::cases(),
         overflow(),
         bbr(),
         senders::cases(),

@@ -223,3 +223,10 @@ fn what_was_taken_up_wrongly_is_unlearned_as_soon_as_what_was_learned() {
     let (learned, _) = beats((1..=40).map(|n| n * 10));
     assert!(unlearned(taken) <= unlearned(learned));
 }
+
+#[test]
+fn a_sender_pauses_whose_replies_are_far_apart_for_so_few_packets() {
+    let (rhythm, _) = beats((1..100).map(|n| n * 2));
+    assert!(!rhythm.pauses(1200 * US));
+    assert!(rhythm.pauses(300 * US), "they come in bursts");
+}
