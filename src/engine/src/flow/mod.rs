@@ -3,6 +3,7 @@
 //! folder asks the rules in order and does what they say.
 
 mod answers;
+mod closed;
 pub(crate) mod compared;
 pub(crate) mod context;
 mod data;

@@ -9,17 +9,17 @@ use crate::flow::context::Context;
 use crate::flow::naming::Named;
 use crate::flow::out::Queued;
 use crate::infer::rhythm::Beat;
-use crate::infer::sign::{GapSign, SignKind};
+use crate::infer::sign::GapSign;
 use crate::measure::hop::HopState;
 use crate::measure::margin::Margin;
 use crate::repair::conceal::last_reply_due;
 use crate::repair::gap::{Gap, NAMES};
 use crate::repair::gaps::{self, MAX_WINDOW};
 use crate::repair::plan::{Facts, WINDOW_WIDTH, Width, plan};
-use crate::repair::{proof, unheard};
+use crate::repair::unheard;
 use crate::rules::Rule;
 use crate::store::cache::Id;
-use crate::time::{Nanos, Time};
+use crate::time::Time;
 
 impl Flow {
     /// A reply revealed a gap: sends what was most likely lost and, if that
@@ -177,14 +177,14 @@ impl Flow {
             // Where any packet may be lost another gap is as likely, and the next attempt covers both.
             return;
         }
+        let believed = !self.rtt.blurred() && self.believes();
         let Some(gap) = self.gaps.only_gap() else { return };
         if !gap.may_lengthen(cx.config.tunables().run_extensions()) {
             return;
         }
         // A client does not reply at once to what it has already, if "at once" means anything. Some reply is
         // always near when a copy's is due, so this is no first proof.
-        let proof = !self.rtt.blurred() && self.budget.proven();
-        if proof || !cx.config.has(Rule::Proof) {
+        if believed || !cx.config.has(Rule::Proof) {
             self.budget.earn();
         }
         let run = gap.lengthen(now, cx.cache, self.budget.tokens(self.rtt.sharp()));
@@ -200,130 +200,6 @@ impl Flow {
                 self.resend(cx, id);
             }
         }
-    }
-
-    pub(super) fn one_closed(&mut self, cx: &mut Context<'_>) {
-        if let Some(gap) = self.gaps.explained_by(cx.came, self.rtt.get()) {
-            let gap = self.gaps.remove(gap);
-            self.governor.closed(cx.now, gap.sign.kind);
-            self.repaired(cx, &gap);
-        }
-    }
-
-    fn repaired(&mut self, cx: &mut Context<'_>, gap: &Gap) {
-        self.repaired += 1;
-        self.budget.repaired();
-        self.last_repair = cx.now;
-        cx.stats.losses_repaired += 1;
-        self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
-    }
-
-    pub(super) fn all_closed(&mut self, cx: &mut Context<'_>, beat: &Beat) {
-        let now = cx.now;
-        let by_floor = self.gaps.open().iter().all(|gap| gap.sign.kind == SignKind::Floor);
-        let missed = self.missed.goes_on();
-        let on_time = self.closed_by_copy(cx, beat);
-        if on_time {
-            self.sizes.restless.closed_by_copy();
-        }
-        // Where sizes vary they fall back by themselves, and then mostly when a packet is replied to.
-        let varies = cx.config.has(Rule::Repeat) && self.sizes.restless.is();
-        let believed = !varies || self.gaps.acknowledges_copy(cx.came, &self.rtt, beat);
-        let by_copy = missed || believed && on_time;
-        if by_copy && !by_floor {
-            if !self.may_be_chance(cx) || missed {
-                self.loses(cx);
-            }
-        } else if let (false, [gap, ..]) = (by_copy, self.gaps.open()) {
-            cx.hop.doubt.in_vain(now, gap.opened);
-            cx.hop.worth.in_vain(now, gap.opened, self.round_trip());
-        }
-        self.hinted |= by_copy;
-        if let [gap] = self.gaps.open()
-            && gap.attempts == 1
-            && !missed
-        {
-            self.rtt.repaired(now, cx.came.since(gap.opened), gap.sign.excess >= 2);
-            if cx.config.has(Rule::Alias) && !self.is_late(cx) {
-                self.rtt.leave_alias(self.pace.spacing());
-            }
-        }
-        if let [gap] = self.gaps.open()
-            && (by_copy || gap.attempts > 1)
-        {
-            self.naming.closed(gap);
-        }
-        for gap in self.gaps.take_gaps() {
-            if by_copy || gap.sign.kind == SignKind::Step {
-                self.governor.closed(now, gap.sign.kind);
-            } else {
-                // The size has fallen by itself, as it may have risen.
-                self.governor.meant_nothing(now, gap.sign.kind);
-            }
-            if by_copy {
-                self.repaired(cx, &gap);
-            }
-        }
-        self.sizes.closed(now, by_floor);
-        self.gaps.clear();
-        self.missed.end();
-    }
-
-    /// Whether gaps often close by chance when the reply to a copy is due, and none did before.
-    fn may_be_chance(&self, cx: &Context<'_>) -> bool {
-        let within = 2 * self.rtt.within(Margin::Expected) + self.answered_within(cx);
-        let chance = proof::may_be_chance(within, self.governor.round_trip());
-        chance && !self.hinted && !self.budget.proven() && cx.config.has(Rule::Proof)
-    }
-
-    /// The open gaps were closed by copies, so the hop loses packets.
-    // Inlined it takes 330 bytes more on MIPS.
-    #[inline(never)]
-    fn loses(&mut self, cx: &mut Context<'_>) {
-        self.budget.earn();
-        cx.hop.repaired(cx.now, self.budget.very_lossy());
-        let took = self.gaps.open().first().map_or(0, |gap| cx.now.since(gap.opened));
-        cx.hop.worth.repaired(took, self.round_trip());
-        let silent = self.gaps.open().iter().any(|gap| gap.sign.silent);
-        if silent && cx.config.has(Rule::Answer) {
-            cx.hop.doubt.answered();
-        } else {
-            cx.hop.doubt.repaired();
-        }
-    }
-
-    /// How much later than usual the reply to a copy may come.
-    fn answered_within(&self, cx: &Context<'_>) -> Nanos {
-        self.rhythm.batch_wait().max(self.held_up(cx)).max(self.missed.takes())
-    }
-
-    /// Whether the reply that shows the only gap closed came in the client's rhythm, and a size that a frame of
-    /// its own makes as well had shown it. Where a copy is answered as soon as the next reply is due anyway, such
-    /// a size falls just when one that a copy has repaired does. So it proves no first loss.
-    // Inlined it takes 50 bytes more on MIPS.
-    #[inline(never)]
-    fn falls_by_itself(&self, beat: &Beat) -> bool {
-        let in_rhythm = beat.fast && beat.count == self.rhythm.usual_count();
-        let weakly = |kind| matches!(kind, SignKind::LongStep | SignKind::Floor);
-        let only = matches!(self.gaps.open(), [gap] if weakly(gap.sign.kind));
-        only && in_rhythm && !self.budget.proven()
-    }
-
-    /// Whether a copy has closed the open gaps, of which the oldest is the first.
-    // Inlined it takes 320 bytes more on MIPS.
-    #[inline(never)]
-    fn closed_by_copy(&self, cx: &Context<'_>, beat: &Beat) -> bool {
-        let rtt = self.rtt.get();
-        let wait = self.answered_within(cx);
-        let on_time = self
-            .gaps
-            .nearest_reply(cx.came, rtt, wait)
-            .is_some_and(|off| off <= self.rtt.within(Margin::Expected));
-        let taken = self.gaps.open().first().map_or(0, |gap| cx.came.since(gap.opened));
-        let clump = self.stall.clump(cx.came) || self.rhythm.clumps();
-        let by_itself = self.falls_by_itself(beat);
-        let facts = proof::Facts { on_time, taken, rtt, clump, by_itself };
-        if cx.config.has(Rule::Proof) { proof::proves(&facts) } else { on_time }
     }
 
     /// Sends a copy that the budget has to pay for.
