@@ -13,7 +13,7 @@ const SOONEST_PERCENT: Nanos = 50;
 
 /// A gap that is not the hop's closes once the sender has seen it, or by itself. Where replies to copies are due for
 /// more than one part in so many of the sender's round trip, one does by chance before long (chosen: of downloads
-/// over a hop that loses nothing and has a queue for each flow, four in ten found a repair while all was believed).
+/// over a hop that loses nothing and has a queue for each flow, four in ten found a repair while each was believed).
 const CHANCE_PART: Nanos = 10;
 
 /// What bears on it.

@@ -11,7 +11,7 @@ pub fn cases() -> Vec<Case> {
     let downloads = [
         ("quinn", ClientKind::Quinn, 10.0, 0.93),
         ("quic-go", ClientKind::QuicGo, 10.0, 0.93),
-        ("Chromium", ClientKind::Chromium, 1.0, 0.93),
+        ("Chromium", ClientKind::Chromium, 1.0, 0.94),
     ];
     let mut cases: Vec<Case> = Vec::new();
     for (name, client, delay_ms, least) in downloads {
