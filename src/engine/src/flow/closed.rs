@@ -8,25 +8,35 @@ use crate::infer::rhythm::Beat;
 use crate::infer::sign::SignKind;
 use crate::measure::margin::Margin;
 use crate::measure::rtt::CLOSE;
-use crate::repair::gap::Gap;
 use crate::repair::proof;
 use crate::rules::Rule;
+use crate::time::Nanos;
 
 impl Flow {
+    // Inlined it takes 60 bytes more on MIPS.
+    #[inline(never)]
     pub(super) fn one_closed(&mut self, cx: &mut Context<'_>) {
         if let Some(gap) = self.gaps.explained_by(cx.came, self.rtt.get()) {
             let gap = self.gaps.remove(gap);
             self.governor.closed(cx.now, gap.sign.kind);
-            self.repaired(cx, &gap);
+            self.repaired(cx, cx.now.since(gap.opened));
         }
     }
 
-    fn repaired(&mut self, cx: &mut Context<'_>, gap: &Gap) {
+    /// A copy was needed, which proves that the hop loses packets.
+    pub(super) fn earned(&mut self, cx: &mut Context<'_>, after: Nanos) {
+        self.budget.earn();
+        cx.hop.repaired(cx.now, self.budget.very_lossy());
+        self.repaired(cx, after);
+    }
+
+    /// What was missing has arrived so long after it was known to be.
+    fn repaired(&mut self, cx: &mut Context<'_>, after_ns: Nanos) {
         self.repaired += 1;
         self.budget.repaired();
         self.last_repair = cx.now;
         cx.stats.losses_repaired += 1;
-        self.event(cx, EventKind::Repair { after_ns: cx.now.since(gap.opened) });
+        self.event(cx, EventKind::Repair { after_ns });
     }
 
     pub(super) fn all_closed(&mut self, cx: &mut Context<'_>, beat: &Beat) {
@@ -54,7 +64,13 @@ impl Flow {
             && gap.attempts == 1
             && !missed
         {
-            self.rtt.repaired(now, cx.came.since(gap.opened), gap.sign.excess >= 2);
+            // Where a reply names a window it was any of the copies, of which the last one is taken up
+            // when the others have passed.
+            let mut sample = cx.came.since(gap.opened);
+            if gap.names.len() > 1 && self.pace.spacing() < CLOSE {
+                sample += cx.hop.link.full().unwrap_or(0);
+            }
+            self.rtt.repaired(now, sample, gap.sign.excess >= 2);
             if cx.config.has(Rule::Alias) && !self.is_late(cx) {
                 self.rtt.leave_alias(self.pace.spacing());
             }
@@ -72,7 +88,7 @@ impl Flow {
                 self.governor.meant_nothing(now, gap.sign.kind);
             }
             if by_copy {
-                self.repaired(cx, &gap);
+                self.repaired(cx, now.since(gap.opened));
             }
         }
         self.sizes.closed(now, by_floor);
@@ -112,8 +128,6 @@ impl Flow {
     /// Whether the reply that shows the only gap closed came in the client's rhythm, and a size that a frame of
     /// its own makes as well had shown it. Where a copy is answered as soon as the next reply is due anyway, such
     /// a size falls just when one that a copy has repaired does. So it proves no first loss.
-    // Inlined it takes 50 bytes more on MIPS.
-    #[inline(never)]
     fn falls_by_itself(&self, beat: &Beat) -> bool {
         let in_rhythm = beat.fast && beat.count == self.rhythm.usual_count();
         let weakly = |kind| matches!(kind, SignKind::LongStep | SignKind::Floor);

@@ -22,12 +22,19 @@ impl Flow {
             if let Some(habit) = cx.hop.habits.of(cx.now, count) {
                 self.rhythm.take_up(habit);
                 self.sizes.expect_alike(habit.alike);
+                self.paired_before = habit.paired;
             }
-        } else if self.packets >= KEPT_AFTER
-            && let Some((count, timer)) = self.rhythm.steady_count()
-        {
-            let alike = self.sizes.all_alike();
-            cx.hop.habits.keep(cx.now, Habit { count, alike, timer });
+        } else if self.packets >= KEPT_AFTER {
+            self.keep_habit(cx, false);
+        }
+    }
+
+    /// Keeps what the client counts to, and whether its replies are all of one size; `paired` if they are and a
+    /// loss has shown while packets changed places.
+    pub(super) fn keep_habit(&self, cx: &mut Context<'_>, paired: bool) {
+        if let Some((count, timer)) = self.rhythm.known_count(paired) {
+            let alike = paired || self.sizes.all_alike();
+            cx.hop.habits.keep(cx.now, Habit { count, alike, paired, timer });
         }
     }
 }

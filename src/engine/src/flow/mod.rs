@@ -124,6 +124,9 @@ pub(crate) struct Flow {
     sizes: Sizes,
     /// Gaps that were noticed although the reply was as long as those before, less the others.
     hidden: i8,
+    /// Another flow of this client had replies of one size, and losses showed while its packets changed
+    /// places.
+    paired_before: bool,
     stall: Stall,
     gaps: Gaps,
     naming: Naming,
@@ -188,6 +191,7 @@ impl Flow {
             rhythm: Rhythm::new(tunables),
             sizes: Sizes::new(),
             hidden: 0,
+            paired_before: false,
             stall: Stall::new(),
             gaps: Gaps::new(),
             naming: Naming::new(),

@@ -130,21 +130,23 @@ impl Flow {
             && !self.is_indifferent(cx)
             // What a hop missed while it was away goes again in order.
             && !self.tail.away()
-            && cx.hop.ping(cx.now).is_none_or(|ping| ping.spread < STEADY)
+            && cx.hop.spread(cx.now) < STEADY
             && self.rtt.deviation() * part < spacing
             // The sender may miss it for as long as it takes to go after the one that was sent later.
             && self.time_threshold() >= PLACES * spacing + self.rtt.within(Margin::Same)
     }
 
     /// Begins where the client's sizes seem to tell nothing: they vary for other reasons, or gaps did not
-    /// show in them. What they are while packets change places tells that for certain.
+    /// show in them. What they are while packets change places tells that for certain. Where another flow
+    /// of the client has shown that already, nothing has to be waited for.
     fn begin_pairs(&mut self, cx: &mut Context<'_>) -> bool {
         let count = self.rhythm.usual_count();
         let lossy = self.budget.proven();
         let restless = lossy && self.sizes.restless.is() && cx.hop.doubt.hesitates();
         let least = if self.hidden > 0 { ALIKE } else { ALIKE_FOR_LONG };
         let told_before = self.repaired > 0 && self.hidden <= 0;
-        let alike = !told_before && u64::from(self.sizes.alike()) * count >= least;
+        let known = self.sizes.all_alike() && self.paired_before;
+        let alike = known || !told_before && u64::from(self.sizes.alike()) * count >= least;
         let wanted = restless || alike && (lossy || cx.hop.state(cx.now) != HopState::Clean);
         if !wanted || !self.pairs.as_deref().is_none_or(|pairs| self.is_rested(pairs, restless)) {
             return false;
@@ -153,7 +155,7 @@ impl Flow {
             && self.gaps.open().is_empty()
             && !self.conceal.active()
             && self.start.is_over()
-            && self.pace.streams()
+            && (known || self.pace.streams())
             && (self.rtt.sharp() || count > OFTEN)
             && self.hop_slot.is_some()
             && cx.config.conceal
@@ -161,7 +163,7 @@ impl Flow {
         if begins {
             // One allocation in a flow's life.
             let pairs = self.pairs.get_or_insert_with(Box::default);
-            pairs.begin(self.packets, self.pace.spacing(), !restless);
+            pairs.begin(self.packets, self.pace.spacing(), !restless, known);
         }
         begins
     }

@@ -4,7 +4,7 @@
 use super::Flow;
 use crate::flow::context::Context;
 use crate::repair::conceal::is_own_data;
-use crate::repair::tail::Copy;
+use crate::repair::tail::{Copy, Step};
 use crate::rules::Rule;
 
 /// Unanswered packets at the end of a burst from which on a reply is overdue (RFC 9000, section
@@ -17,6 +17,9 @@ impl Flow {
         let Some(step) = self.tail.timeout(cx.now, self.packets, least, &self.rtt) else {
             return;
         };
+        if step != Step::Sure && self.burst_unanswered(cx) {
+            return;
+        }
         let Some(id) = self.trail.newest(cx.cache) else { return };
         let silence = self.last_heard.map_or(0, |heard| cx.now.since(heard));
         if cx.config.has(Rule::Missed) && cx.cache.packet(id).is_some_and(|p| is_own_data(p.len()))

@@ -65,7 +65,7 @@ impl Flow {
     }
 
     /// Whether the hop is known to be hardly faster than the way before it, so that packets queue.
-    fn queues(&self, cx: &Context<'_>) -> bool {
+    pub(super) fn queues(&self, cx: &Context<'_>) -> bool {
         cx.hop.link.full().is_some_and(|full| full * QUEUES >= self.pace.spacing() * (QUEUES - 1))
     }
 
@@ -152,10 +152,13 @@ impl Flow {
         let held_up = if self.tells_retries() {
             cx.hop.retries.hold_up()
         } else {
-            // Who has not counted yet may count to two, and probes of a busy host vary as well.
+            // Who has not counted yet may count to two, and probes of a busy host vary as well. A host that
+            // is as late as any may be later.
             let seldom = self.rhythm.usual_count() > BY_TWOS;
             let heeds = cx.config.has(Rule::Retries) && self.uplink.is_none();
-            seldom && heeds && cx.hop.varies(cx.now)
+            let latest =
+                self.rtt.replies().is_some_and(|replies| replies.lateness >= MOST_LATENESS);
+            seldom && heeds && (latest || cx.hop.varies(cx.now))
         };
         held_up && !self.budget.very_lossy()
     }

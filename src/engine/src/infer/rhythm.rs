@@ -241,11 +241,11 @@ impl Rhythm {
         self.counts.first()
     }
 
-    /// The count of a client that has counted steadily, and its timer.
-    pub fn steady_count(&self) -> Option<(u8, Option<NonZeroU32>)> {
+    /// The count of a client that has counted steadily, or has proved to have this count, and its timer.
+    pub fn known_count(&self, proven: bool) -> Option<(u8, Option<NonZeroU32>)> {
         let count = u8::try_from(self.usual_count())
             .ok()
-            .filter(|count| self.counts.steady() && *count > 0)?;
+            .filter(|count| (proven || self.counts.steady()) && *count > 0)?;
         Some((count, self.timer.and_then(|timer| u32::try_from(timer).ok()?.try_into().ok())))
     }
 

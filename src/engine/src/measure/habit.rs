@@ -23,6 +23,8 @@ pub(crate) struct Habit {
     pub count: u8,
     /// All replies are of one size.
     pub alike: bool,
+    /// So losses showed while its packets changed places.
+    pub paired: bool,
     /// Its delayed-acknowledgement timer, if that was seen, in nanoseconds; less than a tenth of a
     /// second.
     pub timer: Option<NonZeroU32>,
@@ -35,9 +37,11 @@ pub(crate) struct Habits([Option<(Time, Habit)>; KEPT]);
 impl Habits {
     /// A flow has this habit now: in place of one with the same count, or else of the one that was
     /// seen longest ago.
-    pub fn keep(&mut self, now: Time, habit: Habit) {
+    pub fn keep(&mut self, now: Time, mut habit: Habit) {
         let kept = &mut self.0;
         let same = kept.iter().position(|it| it.is_some_and(|(_, it)| it.count == habit.count));
+        let before = same.and_then(|place| kept[place]);
+        habit.paired |= habit.alike && before.is_some_and(|(_, it)| it.paired);
         let place = same.unwrap_or_else(|| {
             let seen = |place: &usize| kept[*place].map(|(at, _)| at);
             (0..KEPT).min_by_key(seen).unwrap_or(0)
@@ -62,9 +66,9 @@ mod tests {
         Time::ZERO + seconds * SEC
     }
 
-    const TENTH: Habit = Habit { count: 10, alike: true, timer: None };
-    const SECOND: Habit = Habit { count: 2, alike: false, timer: None };
-    const FOURTH: Habit = Habit { count: 4, alike: true, timer: None };
+    const TENTH: Habit = Habit { count: 10, alike: true, paired: false, timer: None };
+    const SECOND: Habit = Habit { count: 2, alike: false, paired: false, timer: None };
+    const FOURTH: Habit = Habit { count: 4, alike: true, paired: false, timer: None };
 
     #[test]
     fn the_two_seen_last_are_kept_and_expire() {
@@ -87,5 +91,17 @@ mod tests {
         let plain = Habit { alike: false, ..TENTH };
         habits.keep(at(1), plain);
         assert_eq!(habits.of(at(1), 10), Some(plain));
+    }
+
+    #[test]
+    fn that_changing_places_was_of_use_is_kept_for_as_long_as_sizes_are_the_same() {
+        let mut habits = Habits::default();
+        let paired = Habit { paired: true, ..TENTH };
+        habits.keep(at(0), paired);
+        habits.keep(at(1), TENTH);
+        assert_eq!(habits.of(at(1), 10), Some(paired));
+        let plain = Habit { alike: false, ..TENTH };
+        habits.keep(at(2), plain);
+        assert_eq!(habits.of(at(2), 10), Some(plain));
     }
 }

@@ -97,6 +97,7 @@ pub(crate) struct Hop {
     /// What they amounted to when the last one came, and what they did without what the queue explains.
     ping: Ping,
     bare: Ping,
+    spread: Nanos,
     base: Least<BASE_WINDOW>,
     probes: u32,
     unanswered: u32,
@@ -121,6 +122,7 @@ impl Hop {
             samples: Recent::new(),
             ping: Ping::default(),
             bare: Ping::default(),
+            spread: 0,
             base: Least::new(now),
             probes: 0,
             unanswered: 0,
@@ -171,8 +173,9 @@ impl Hop {
             self.link.measure_again(now);
         }
         self.base.push(now, rtt);
-        let late = rtt - self.base().unwrap_or(rtt);
-        let bare = rtt - self.link.probed(now, rtt, late);
+        let base = self.base().unwrap_or(rtt);
+        // What the queue explains of it is not known exactly, and no probe is quicker than the quickest.
+        let bare = (rtt - self.link.probed(now, rtt, rtt - base)).max(base);
         let [rtt, bare] = [rtt, bare].map(|it| u32::try_from(it).unwrap_or(0));
         self.samples.push(Sample { at: now, rtt, bare });
         [self.ping, self.bare] = [|it: Sample| it.rtt, |it: Sample| it.bare].map(|of| {
@@ -186,6 +189,8 @@ impl Hop {
                 spread: (quantile(3) - quantile(1)) / 2,
             }
         });
+        let explained = self.link.full().is_some();
+        self.spread = if explained { self.bare.spread } else { self.ping.spread };
     }
 
     fn fresh(&self, now: Time, age: Nanos) -> impl Iterator<Item = Sample> + '_ {
@@ -220,7 +225,12 @@ impl Hop {
 
     /// Whether probes vary as those of a radio do that tries again and again.
     pub fn varies(&self, now: Time) -> bool {
-        self.ping(now).is_some_and(|ping| ping.spread >= retries::VARIES)
+        self.spread(now) >= retries::VARIES
+    }
+
+    /// How far probes are apart, but for what the queue explains; nothing if that is not known.
+    pub fn spread(&self, now: Time) -> Nanos {
+        if self.ping(now).is_some() { self.spread } else { 0 }
     }
 
     /// Queueing delay on the hop as it stands: the smallest recent round trip
@@ -322,6 +332,31 @@ mod tests {
         }
         assert!((31..530).all(|ms| !hop.wants_probe(at(ms), false, true)));
         assert!(hop.wants_probe(at(530), false, true));
+    }
+
+    #[test]
+    fn a_queue_that_is_known_is_no_radio_that_tries_again() {
+        let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+        // Packets of 1.2 ms in bursts of ten, and a probe behind some of them.
+        let (mut free, mut back) = (at(0), None);
+        for n in 0..4000i64 {
+            let now = at(0) + n * 400 * US;
+            if let Some((at, rtt)) = back.take_if(|(at, _)| *at <= now) {
+                hop.probed(at, rtt);
+            }
+            if n % 60 < 10 {
+                free = free.max(now) + 1200 * US;
+                hop.link.sent(now, 1486);
+            }
+            if n % 20 == 7 && back.is_none() {
+                hop.link.probe(now);
+                let rtt = 2 * MS + free.since(now).max(0);
+                back = Some((now + rtt, rtt));
+            }
+        }
+        let now = at(1600);
+        assert!(hop.ping(now).is_some_and(|ping| ping.spread > 10 * retries::VARIES));
+        assert!(hop.spread(now) < retries::VARIES && !hop.varies(now));
     }
 
     #[test]

@@ -198,7 +198,9 @@ impl Expected {
     }
 }
 
-fn extend(skipped: &mut Skipped, more: impl IntoIterator<Item = Item>) {
+// Inlined it takes 130 bytes more on MIPS.
+#[inline(never)]
+pub(crate) fn extend(skipped: &mut Skipped, more: impl IntoIterator<Item = Item>) {
     let room = skipped.remaining_capacity();
     skipped.extend(more.into_iter().take(room));
 }

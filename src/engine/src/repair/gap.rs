@@ -24,7 +24,7 @@ pub(crate) type Run = ArrayVec<Id, RUN_STEP>;
 /// A gap that is being repaired.
 #[derive(Clone, Debug)]
 pub(crate) struct Gap {
-    /// When the hop took the first copies up.
+    /// When the hop took up the last of the first copies.
     pub opened: Time,
     /// So long before that the reply came that showed it.
     pub waited: u32,

@@ -30,6 +30,10 @@ pub fn cases() -> Vec<Case> {
         let name = format!("known habit {title}, 1 MB 1 %");
         cases.push(case(name, second(client), &known(sign)));
     }
+    for (title, client) in ALIKE {
+        let name = format!("known habit {title}, 5 MB 1 %");
+        cases.push(case(name, second_long(client), &[Bar::OfLossless(0.93)]));
+    }
     for (title, client) in SKIPPED {
         let name = format!("numbers left out, {title}, 1 %");
         cases.push(case(name, skipping(client), &bars(1.0, Sign::Most)));
@@ -51,6 +55,10 @@ const KINDS: [(&str, ClientKind, Sign); 12] = [
     ("tquic", ClientKind::Tquic, Sign::Most),
     ("aioquic", ClientKind::Aioquic, Sign::Most),
 ];
+
+/// Clients whose replies are all of one size, so that losses show while packets change places.
+const ALIKE: [(&str, ClientKind); 2] =
+    [("ngtcp2", ClientKind::Ngtcp2), ("every 4th, padded", ClientKind::Every4)];
 
 /// Clients of a sender that leaves out packet numbers as often as s2n-quic's does: each looks like a loss.
 const SKIPPED: [(&str, ClientKind); 4] = [
@@ -94,6 +102,14 @@ fn second(client: ClientKind) -> Scenario {
     let first = Flow { client, bytes: 1_000_000, counted: false, ..Flow::default() };
     let second = Flow { start_ms: 15_000.0, counted: true, ..first.clone() };
     Scenario { flows: vec![first, second], ..scenario(client, 1.0) }
+}
+
+/// The same with longer ones, so that losses after slow start decide as well.
+fn second_long(client: ClientKind) -> Scenario {
+    let first = Flow { client, bytes: 3_000_000, counted: false, ..Flow::default() };
+    let second = Flow { client, start_ms: 40_000.0, ..Flow::default() };
+    let wan = Wan { queue_bdp: 1.0, ..Wan::default() };
+    Scenario { flows: vec![first, second], wan, ..scenario(client, 1.0) }
 }
 
 /// Half of such downloads lose nothing in slow start, and are as fast without help.

@@ -189,7 +189,7 @@ fn counts_that_are_not_mostly_the_same_are_no_rhythm() {
     assert!(!rhythm.counts_high() && early(&beats).is_empty());
 }
 
-const TENTH: Habit = Habit { count: 10, alike: true, timer: None };
+const TENTH: Habit = Habit { count: 10, alike: true, paired: false, timer: None };
 
 #[test]
 fn a_habit_is_recognised_by_the_first_counts() {
@@ -203,9 +203,9 @@ fn a_habit_is_recognised_by_the_first_counts() {
 #[test]
 fn what_was_taken_up_speaks_at_once() {
     let (mut rhythm, _) = beats((1..=3).map(|n| n * 10));
-    assert_eq!(rhythm.steady_count(), None);
+    assert_eq!(rhythm.known_count(false), None);
     rhythm.take_up(TENTH);
-    assert_eq!(rhythm.steady_count(), Some((10, None)));
+    assert_eq!(rhythm.known_count(false), Some((10, None)));
     assert!(rhythm.counts_high());
 }
 
@@ -214,7 +214,7 @@ fn what_was_taken_up_wrongly_is_unlearned_as_soon_as_what_was_learned() {
     let unlearned = |mut rhythm: Rhythm| {
         let wrong = (1..).find(|_| {
             rhythm.learn(7, 10);
-            rhythm.steady_count().is_none()
+            rhythm.known_count(false).is_none()
         });
         wrong.unwrap()
     };
