@@ -84,3 +84,19 @@ fn a_client_that_does_not_reply_at_once_is_soon_left_alone() {
         assert!(outcome.copies < 200, "{} copies", outcome.copies);
     }
 }
+
+#[test]
+fn the_next_flow_of_a_client_that_needs_it_begins_at_once() {
+    const PACKETS: u64 = 300;
+    let waited = |flows, seed| {
+        // Each is over before the next one starts, and long enough to repair something.
+        let scene = Scene { packets: PACKETS, stagger: 2000 * MS, loss: 0.03, ..padded(seed) };
+        run(&Scene { flows, ..scene }).waited
+    };
+    let firsts: u64 = (1..=8).map(|seed| waited(1, seed)).sum();
+    let seconds = (1..=8).map(|seed| waited(2, seed)).sum::<u64>() - firsts;
+    // Every second packet waits.
+    let most = 8 * PACKETS / 2;
+    assert!(firsts < most * 3 / 4, "{firsts} of {most} waited in the first");
+    assert!(seconds > most * 9 / 10, "{seconds} of {most} waited in the next");
+}

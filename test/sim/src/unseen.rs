@@ -2,17 +2,19 @@
 //! Paths and clients that nobody has chosen: whether help does harm where no row was made for it.
 //!
 //! A case is drawn at random from what access networks, hops, stacks and controllers are like, and
-//! is the same on every machine: its number is its seed. What comes out is the goodput with the
-//! engine as a multiple of that without, over the same seeds.
+//! is the same on every machine: its number is its seed. It is one download, or several flows beside and
+//! after each other. What comes out is the goodput with the engine as a multiple of that without, over the
+//! same seeds, and of a call how much sooner its frames are there.
 
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::matrix;
-use crate::random::Random;
 use crate::run::{Assist, Outcome, run_all};
 use crate::scenario::Scenario;
+use draw::Drawn;
+
+mod draw;
 
 /// Below this a case counts as harmed: means over a few seeds scatter by some percent.
 pub const HARMED: f64 = 0.9;
@@ -21,99 +23,51 @@ const MOST_HARMED: f64 = 0.05;
 /// ... and none so much.
 const LEAST: f64 = 0.6;
 
-const CLIENTS: [&str; 19] = [
-    "quinn",
-    "every2",
-    "every1",
-    "every10",
-    "delayed",
-    "chromium",
-    "quic_go",
-    "padded",
-    "random_padding",
-    "ngtcp2",
-    "s2n",
-    "msquic",
-    "irregular",
-    "every4",
-    "patient",
-    "ack_frequency",
-    "ack_frequency_third",
-    "timestamps",
-    "varying",
-];
-const CONTROLLERS: [&str; 7] = ["cubic", "cubic", "newreno", "bbr", "bbr3", "quic_go", "hystart"];
+/// Where there are several flows, each has the others' chances as well, and no more may be harmed than this
+/// share, and none so much (chosen: beside each other's losses two downloads that are the same differ as much).
+const MOST_HARMED_OF_SEVERAL: f64 = 0.1;
+const LEAST_OF_SEVERAL: f64 = 0.3;
 
-/// A case and what came of it.
+/// What was measured of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Of a download the goodput, Mbit/s.
+    Goodput,
+    /// Of a call the 99th percentile of its frames' delay, ms.
+    FrameDelay,
+}
+
+/// A flow of a case and what came of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Case {
-    /// Its number.
+    /// The number of the case.
     pub number: u64,
-    /// What it consists of, as `sim run --set` takes it.
+    /// Which of its flows this is.
+    pub flow: usize,
+    /// What the case consists of, as `sim run --set` takes it.
     pub options: Vec<String>,
+    /// What the flow consists of, if there are several.
+    pub of_flow: Option<String>,
     /// The hop loses packets.
     pub lossy: bool,
-    /// Mbit/s without help and with it: means of the seeds.
-    pub goodput_mbps: [f64; 2],
+    /// What was measured.
+    pub measure: Measure,
+    /// Without help and with it: means of the seeds.
+    pub results: [f64; 2],
     /// Copies that were not needed, percent of the packets.
     pub unneeded_percent: f64,
 }
 
 impl Case {
-    /// What help is worth.
+    /// What help is worth: above 1 it is better than none.
     pub fn times_off(&self) -> f64 {
-        self.goodput_mbps[1] / self.goodput_mbps[0]
+        let [off, on] = self.results;
+        match self.measure {
+            Measure::Goodput => on / off,
+            Measure::FrameDelay => off / on,
+        }
     }
-}
-
-/// Draws one after the other.
-struct Dice(Random);
-
-impl Dice {
-    fn of<T: Copy>(&mut self, among: &[T]) -> T {
-        among[self.0.below(among.len() as u64) as usize]
-    }
-
-    fn percent(&mut self, percent: u64) -> bool {
-        self.0.below(100) < percent
-    }
-}
-
-/// The options of a case, and whether its hop loses packets: never if all are to be `clean`.
-fn draw(number: u64, clean: bool) -> (Vec<String>, bool) {
-    let mut dice = Dice(Random::new(number));
-    let mut options = Vec::new();
-    let mut set = |name: &str, value: String| options.push(format!("{name}={value}"));
-    let rate: f64 = dice.of(&[2.0, 5.0, 10.0, 10.0, 20.0, 35.0, 50.0, 75.0, 100.0, 200.0]);
-    set("wan.rate_mbit", format!("{rate:?}"));
-    set("wan.delay_ms", format!("{:?}", dice.of(&[3.0, 8.0, 15.0, 25.0, 50.0, 100.0, 150.0])));
-    set("wan.queue_bdp", format!("{:?}", dice.of(&[0.3, 1.0, 1.0, 2.0, 4.0])));
-    set("wan.qdisc", format!("{:?}", dice.of(&["droptail", "droptail", "codel", "fq_codel"])));
-    let times = dice.of(&[0.7, 1.0, 1.2, 2.0, 2.0, 3.0, 5.0]);
-    set("wifi.rate_mbit", format!("{:?}", rate * times));
-    set("wifi.delay_ms", format!("{:?}", dice.of(&[0.5, 1.0, 2.0, 5.0, 10.0])));
-    set("wifi.jitter_percent", format!("{:?}", dice.of(&[0.0, 0.0, 10.0, 30.0, 60.0])));
-    let down: f64 = dice.of(&[0.0, 0.0, 0.1, 0.5, 1.0, 1.0, 2.0, 4.0, 8.0]);
-    let down = if clean { 0.0 } else { down };
-    let up = dice.of(&[0.0, down, down]);
-    set("wifi.loss_down", format!("{{ percent = {down:?} }}"));
-    set("wifi.loss_up", format!("{{ percent = {up:?} }}"));
-    if dice.percent(15) {
-        let clump = [dice.of(&[0.5, 2.0, 5.0]), dice.of(&[6.0, 10.0, 20.0])];
-        set("wifi.clump_ms", format!("{clump:?}"));
-    }
-    if dice.percent(10) {
-        set("wifi.reorder_percent", format!("{:?}", dice.of(&[0.2, 2.0])));
-        set("wifi.reorder_ms", format!("{:?}", dice.of(&[0.5, 3.0])));
-    }
-    let sizes: &[u64] = if rate < 35.0 { &[300, 1000, 2000, 5000] } else { &[2000, 5000, 10_000] };
-    set("flow.bytes", format!("{}", dice.of(sizes) * 1000));
-    set("flow.client", format!("{:?}", dice.of(&CLIENTS)));
-    set("flow.cc", format!("{:?}", dice.of(&CONTROLLERS)));
-    set("flow.wake_ms", format!("{:?}", dice.of(&[0.0, 0.2, 0.5, 1.0, 3.0])));
-    set("flow.batch_ms", format!("{:?}", dice.of(&[0.0, 0.0, 0.0, 0.3, 2.0])));
-    set("flow.handshake_ms", format!("{:?}", dice.of(&[0.0, 1.0, 5.0])));
-    (options, down > 0.0)
 }
 
 /// What is run.
@@ -131,20 +85,21 @@ pub struct Plan {
     /// No hop loses anything: what help costs where there is nothing to repair.
     #[arg(long)]
     clean: bool,
+    /// Several flows each: downloads, calls and TCP, beside and after each other.
+    #[arg(long)]
+    several: bool,
     /// Options changed in all of them, as with `run`.
     #[arg(long = "set", value_name = "OPTION=VALUE")]
     changes: Vec<String>,
 }
 
-/// Runs the cases of a plan.
+/// Runs the cases of a plan; gives what came of each flow.
 pub fn run(plan: &Plan, progress: impl Fn(usize) -> ProgressBar) -> anyhow::Result<Vec<Case>> {
-    let Plan { cases, first, seeds, clean, ref changes } = *plan;
+    let Plan { cases, first, seeds, clean, several, ref changes } = *plan;
+    let draw = if several { draw::several } else { draw::one };
     let numbers = first..first.saturating_add(cases);
-    let drawn: Vec<_> = numbers.map(|number| (number, draw(number, clean))).collect();
-    let scenarios = drawn.iter().map(|(_, (options, _))| {
-        let options: Vec<String> = options.iter().chain(changes).cloned().collect();
-        matrix::parse("", &options)
-    });
+    let drawn: Vec<Drawn> = numbers.map(|number| draw(number, clean)).collect();
+    let scenarios = drawn.iter().map(|drawn| drawn.scenario(changes));
     let scenarios: Vec<Scenario> = scenarios.collect::<anyhow::Result<_>>()?;
     let jobs: Vec<_> = scenarios
         .iter()
@@ -157,22 +112,40 @@ pub fn run(plan: &Plan, progress: impl Fn(usize) -> ProgressBar) -> anyhow::Resu
     let outcomes = run_all(&jobs, &bar)?;
     bar.finish_and_clear();
     let runs = outcomes.chunks(2 * seeds as usize);
-    Ok(drawn.into_iter().zip(runs).map(|(drawn, runs)| judge(drawn, runs)).collect())
+    Ok(drawn.iter().zip(runs).flat_map(|(drawn, runs)| judge(drawn, runs)).collect())
 }
 
 /// What came of a case: its runs without help, then as many with it.
-fn judge((number, (options, lossy)): (u64, (Vec<String>, bool)), runs: &[Outcome]) -> Case {
+fn judge<'a>(drawn: &'a Drawn, runs: &'a [Outcome]) -> impl Iterator<Item = Case> + 'a {
     let (off, on) = runs.split_at(runs.len() / 2);
-    let inference = on.iter().map(|run| &run.flows[0].inference);
-    let [packets, copies, needed] = inference.fold([0, 0, 0], |[packets, copies, needed], it| {
-        [packets + it.packets, copies + it.copies, needed + it.copies_needed]
-    });
-    let unneeded_percent = 100.0 * (copies - needed) as f64 / packets.max(1) as f64;
-    Case { number, options, lossy, goodput_mbps: [mean(off), mean(on)], unneeded_percent }
+    let flows = off.first().map_or(0, |run| run.flows.len());
+    (0..flows).map(move |flow| {
+        let inference = on.iter().map(|run| &run.flows[flow].inference);
+        let [packets, copies, needed] =
+            inference.fold([0, 0, 0], |[packets, copies, needed], it| {
+                [packets + it.packets, copies + it.copies, needed + it.copies_needed]
+            });
+        let is_call = off.iter().any(|run| run.flows[flow].frame_delay_ms.is_some());
+        let measure = if is_call { Measure::FrameDelay } else { Measure::Goodput };
+        Case {
+            number: drawn.number,
+            flow,
+            options: drawn.options.clone(),
+            of_flow: drawn.flows.get(flow).map(|lines| lines.replace('\n', " ")),
+            lossy: drawn.lossy,
+            measure,
+            results: [off, on].map(|runs| mean(runs, flow, measure)),
+            unneeded_percent: 100.0 * (copies - needed) as f64 / packets.max(1) as f64,
+        }
+    })
 }
 
-fn mean(runs: &[Outcome]) -> f64 {
-    runs.iter().map(|run| run.flows[0].goodput_mbps).sum::<f64>() / runs.len().max(1) as f64
+fn mean(runs: &[Outcome], flow: usize, measure: Measure) -> f64 {
+    let of = |run: &Outcome| match measure {
+        Measure::Goodput => run.flows[flow].goodput_mbps,
+        Measure::FrameDelay => run.flows[flow].frame_delay_ms.as_ref().map_or(0.0, |it| it.p99),
+    };
+    runs.iter().map(of).sum::<f64>() / runs.len().max(1) as f64
 }
 
 /// What is bounded, of those cases.
@@ -187,13 +160,24 @@ pub fn show(cases: &[Case], worst: usize) -> String {
     let mut order: Vec<&Case> = cases.iter().collect();
     order.sort_by(|a, b| a.times_off().total_cmp(&b.times_off()));
     for case in order.iter().take(worst) {
-        let [off, on] = case.goodput_mbps;
-        text += &format!("{:.3} x off ({off:.2}, {on:.2} Mbit/s), ", case.times_off());
+        let [off, on] = case.results;
+        let unit = if case.measure == Measure::Goodput { "Mbit/s" } else { "ms" };
+        text += &format!("{:.3} x off ({off:.2}, {on:.2} {unit}), ", case.times_off());
         text += &format!("{:.1} % unneeded: case {}", case.unneeded_percent, case.number);
         text += &format!("\n      {}\n", case.options.join(" "));
+        if let Some(of_flow) = &case.of_flow {
+            text += &format!("      flow {}: {of_flow}\n", case.flow);
+        }
     }
-    for (name, lossy) in [("without losses", false), ("with losses", true)] {
-        let those: Vec<Case> = cases.iter().filter(|case| case.lossy == lossy).cloned().collect();
+    let kinds = [
+        ("without losses", false, Measure::Goodput),
+        ("without losses, calls", false, Measure::FrameDelay),
+        ("with losses", true, Measure::Goodput),
+        ("with losses, calls", true, Measure::FrameDelay),
+    ];
+    for (name, lossy, measure) in kinds {
+        let is = |case: &&Case| case.lossy == lossy && case.measure == measure;
+        let those: Vec<Case> = cases.iter().filter(is).cloned().collect();
         if those.is_empty() {
             continue;
         }
@@ -211,11 +195,14 @@ pub fn show(cases: &[Case], worst: usize) -> String {
 /// An error where help harms more cases than it may.
 pub fn check(cases: &[Case]) -> anyhow::Result<()> {
     let (harmed, least) = harmed(cases);
-    let most = MOST_HARMED * cases.len() as f64;
+    let several = cases.iter().any(|case| case.of_flow.is_some());
+    let (share, lowest) =
+        if several { (MOST_HARMED_OF_SEVERAL, LEAST_OF_SEVERAL) } else { (MOST_HARMED, LEAST) };
+    let most = share * cases.len() as f64;
     anyhow::ensure!(
-        harmed as f64 <= most && least >= LEAST,
+        harmed as f64 <= most && least >= lowest,
         "{harmed} cases of {} are below {HARMED} of what they are without help, the worst is {least:.2}; \
-         allowed are {most:.0}, none below {LEAST}",
+         allowed are {most:.0}, none below {lowest}",
         cases.len()
     );
     Ok(())
@@ -224,41 +211,22 @@ pub fn check(cases: &[Case]) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::LossModel;
 
-    #[test]
-    fn a_number_is_a_case() {
-        assert_eq!(draw(7, false), draw(7, false));
-        assert_ne!(draw(7, false), draw(8, false));
-        for number in 0..300 {
-            matrix::parse("", &draw(number, false).0).unwrap();
-        }
-    }
-
-    #[test]
-    fn a_clean_case_is_the_same_but_for_its_losses() {
-        for number in 0..100 {
-            let (lossy, clean) = (draw(number, false), draw(number, true));
-            assert!(!clean.1);
-            let without_losses = |options: &[String]| -> Vec<String> {
-                options.iter().filter(|it| !it.starts_with("wifi.loss_")).cloned().collect()
-            };
-            assert_eq!(without_losses(&lossy.0), without_losses(&clean.0));
-            let scenario = matrix::parse("", &clean.0).unwrap();
-            let none = LossModel::Percent(0.0);
-            assert_eq!((&scenario.wifi.loss_down, &scenario.wifi.loss_up), (&none, &none));
+    fn case(on: f64) -> Case {
+        Case {
+            number: 0,
+            flow: 0,
+            options: Vec::new(),
+            of_flow: None,
+            lossy: true,
+            measure: Measure::Goodput,
+            results: [10.0, on],
+            unneeded_percent: 0.0,
         }
     }
 
     #[test]
     fn harm_is_counted() {
-        let case = |on: f64| Case {
-            number: 0,
-            options: Vec::new(),
-            lossy: true,
-            goodput_mbps: [10.0, on],
-            unneeded_percent: 0.0,
-        };
         let mut cases = vec![case(9.5); 20];
         assert!(check(&cases).is_ok());
         cases[0] = case(8.0);
@@ -269,5 +237,27 @@ mod tests {
         cases[0] = case(5.0);
         assert!(check(&cases).is_err());
         assert!(show(&cases, 1).starts_with("0.500 x off"));
+    }
+
+    #[test]
+    fn a_call_that_is_late_is_harmed() {
+        let call = |on| Case { measure: Measure::FrameDelay, ..case(on) };
+        assert_eq!(call(5.0).times_off(), 2.0);
+        let mut cases = vec![call(10.0); 20];
+        assert!(check(&cases).is_ok());
+        cases[0] = call(30.0);
+        assert!(check(&cases).is_err());
+        assert!(show(&cases, 0).starts_with("with losses, calls: "));
+    }
+
+    #[test]
+    fn flows_beside_each_other_have_each_others_chances() {
+        let beside = |on| Case { of_flow: Some("bytes = 1".into()), ..case(on) };
+        let mut cases = vec![beside(10.0); 20];
+        (cases[0], cases[1]) = (beside(8.0), beside(5.0));
+        assert!(check(&cases).is_ok());
+        cases[2] = beside(8.0);
+        assert!(check(&cases).is_err());
+        assert!(show(&cases, 1).contains("flow 0: bytes = 1"));
     }
 }

@@ -51,6 +51,20 @@ fn clients_acknowledge_as_often_as_they_are_meant_to() {
 }
 
 #[test]
+fn what_is_sent_again_of_a_frame_that_has_arrived_is_no_other_frame() {
+    let text = "[wan]\nrate_mbit = 2.0\ndelay_ms = 8.0\n\
+                [wifi]\nrate_mbit = 6.0\ndelay_ms = 10.0\n\
+                loss_down = { percent = 1.0 }\nloss_up = { percent = 1.0 }\n\
+                [[flow]]\napp = \"call\"\nseconds = 6.0\nkbps = 500.0\n\
+                client = \"msquic\"\ncc = \"bbr\"\nbatch_ms = 2.0";
+    for seed in 1..=12 {
+        let result = outcome(text, &[], Assist::On, seed);
+        let missing = result.flows[0].frame_delay_ms.as_ref().map(|delays| delays.missing);
+        assert_eq!(missing, Some(0), "with seed {seed} the call ended before its last frame");
+    }
+}
+
+#[test]
 fn tcp_and_quic_share_a_fair_hop() {
     let text = "limit_s = 20\n[wifi]\nrate_mbit = 8.0\nqdisc = \"fq_codel\"\n\
                 [[flow]]\nbytes = 1_000_000_000\n\

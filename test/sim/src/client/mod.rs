@@ -7,7 +7,7 @@ mod skips;
 mod space;
 pub(crate) mod wire;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use linkem::{MS, Nanos};
@@ -47,7 +47,8 @@ pub struct Client {
     rtt: Option<Nanos>,
     timeouts: u32,
     streams: BTreeMap<u64, Stream>,
-    finished_streams: u64,
+    /// Those that have ended, of which a sender may send something again that it takes for lost.
+    finished: BTreeSet<u64>,
     stream_limit: u64,
     app_at: Option<Nanos>,
     only_acks: u32,
@@ -104,7 +105,7 @@ impl Client {
             rtt: None,
             timeouts: 0,
             streams: BTreeMap::new(),
-            finished_streams: 0,
+            finished: BTreeSet::new(),
             stream_limit: STREAMS,
             app_at: None,
             only_acks: 0,
@@ -170,6 +171,7 @@ impl Client {
                 self.crypto[level as usize].push(offset, data, &mut self.messages);
                 self.handshake();
             }
+            Frame::Stream { id, .. } if self.finished.contains(&id) => {}
             Frame::Stream { id, offset, data, last } => {
                 let window = self.habit.window;
                 let stream = self
@@ -224,14 +226,14 @@ impl Client {
         let pending = &mut self.spaces[Level::Data as usize].pending;
         let progress = &mut self.progress;
         let window = self.habit.window;
-        let mut finished = 0;
+        let finished = &mut self.finished;
         self.streams.retain(|id, stream| {
             let prefix = stream.ranges.prefix();
             progress.bytes += prefix - stream.read;
             stream.read = prefix;
             if stream.end == Some(prefix) {
                 if *id != 0 {
-                    finished += 1;
+                    finished.insert(*id);
                     progress.frame_delays.push(now - u64::from_be_bytes(stream.stamp));
                 }
                 return *id == 0;
@@ -245,9 +247,9 @@ impl Client {
             }
             true
         });
-        self.finished_streams += finished;
-        if self.finished_streams + STREAMS - self.stream_limit >= STREAMS / 8 {
-            self.stream_limit = self.finished_streams + STREAMS;
+        let finished = self.finished.len() as u64;
+        if finished + STREAMS - self.stream_limit >= STREAMS / 8 {
+            self.stream_limit = finished + STREAMS;
             let mut frame = vec![0x13];
             put_varint(&mut frame, self.stream_limit);
             pending.push(frame);
