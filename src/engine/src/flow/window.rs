@@ -65,7 +65,7 @@ impl Flow {
     }
 
     /// Whether the hop is known to be hardly faster than the way before it, so that packets queue.
-    pub(super) fn queues(&self, cx: &Context<'_>) -> bool {
+    fn queues(&self, cx: &Context<'_>) -> bool {
         cx.hop.link.full().is_some_and(|full| full * QUEUES >= self.pace.spacing() * (QUEUES - 1))
     }
 

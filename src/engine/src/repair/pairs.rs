@@ -179,6 +179,7 @@ impl Pairs {
     }
 
     /// Ends it; what still waits has to go.
+    // Inlined it takes 30 bytes more on MIPS.
     #[inline(never)]
     pub fn end(&mut self) -> Option<Waiting> {
         self.on = false;
