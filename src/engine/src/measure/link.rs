@@ -79,8 +79,8 @@ fn grains(at: Time) -> u32 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Probe {
     at: Time,
-    /// How long it waits in the model behind what was sent before.
-    wait: Nanos,
+    /// When in the model all that was sent before will have passed.
+    free: Time,
     /// The low bits of the bytes sent before, and of those with what was sent at the same time, which may
     /// have overtaken it.
     sent: u32,
@@ -149,24 +149,26 @@ impl Link {
 
     /// A probe goes out.
     pub fn probe(&mut self, now: Time) {
-        let wait = self.free.since(now).max(0);
         if self.is_undecided() {
             self.questions += 1;
         }
-        self.probe = Probe { at: now, wait, sent: self.sent, sent_with: self.sent };
+        self.probe = Probe { at: now, free: self.free, sent: self.sent, sent_with: self.sent };
     }
 
     /// One came back after so long, so much later than the quickest of late; gives how much of that the queue
     /// explains.
     pub fn probed(&mut self, now: Time, rtt: Nanos, late: Nanos) -> Nanos {
         let probe = self.probe;
-        if (now.since(probe.at) - rtt).abs() > PROBE_ERROR {
+        // It leaves a little after it was asked for.
+        let sent = now - rtt;
+        if sent.since(probe.at).abs() > PROBE_ERROR {
             return 0;
         }
-        let behind = probe.wait + self.takes(probe.sent_with.wrapping_sub(probe.sent));
-        let nearer = (late - behind).abs() < (late - probe.wait).abs();
-        let expected = if nearer { behind } else { probe.wait };
-        let passed = grains(probe.at + late);
+        let wait = probe.free.since(sent).max(0);
+        let behind = wait + self.takes(probe.sent_with.wrapping_sub(probe.sent));
+        // Whichever is nearer.
+        let expected = if 2 * late > wait + behind { behind } else { wait };
+        let passed = grains(sent + late);
         if late <= LATEST {
             let stretches = self.stretches;
             stretches.iter().for_each(|stretch| self.served(now, stretch, passed));
@@ -333,6 +335,26 @@ mod tests {
         assert!((1..8).contains(&asked(|_| 7 * SERVICE - MS)), "as the model has it");
         let by_chance = asked(|n| (n % 7) * 3 * MS);
         assert!((8..=u32::from(QUESTIONS)).contains(&by_chance), "{by_chance}");
+    }
+
+    #[test]
+    fn a_probe_that_leaves_later_than_it_was_asked_for_is_timed_from_then() {
+        // Ten packets, behind which a probe waits that leaves so much later.
+        let full = |after: Nanos| {
+            let mut link = Link::new(at(0));
+            for n in 0..10 {
+                let now = at(0) + n * 100 * MS;
+                for _ in 0..10 {
+                    link.sent(now, LEN);
+                }
+                link.probe(now + US);
+                let late = 10 * SERVICE - US - after;
+                link.probed(now + 10 * SERVICE, late, late);
+            }
+            link.full()
+        };
+        assert_eq!(full(0), full(150 * US));
+        assert!(full(150 * US).is_some());
     }
 
     #[test]

@@ -77,10 +77,12 @@ const FIRST_DEVIATION_PART: Nanos = 20;
 const PUNCTUAL_PART: Nanos = 6;
 /// Hosts read packets together that are closer than this (chosen: what a prompt one takes until it runs).
 const READ_TOGETHER: Nanos = 150 * US;
-/// Times from copies to their replies that are remembered, and before they tell how late a host is
-/// (chosen: those of a second at 100 Mbit/s, and the fewest of which one may be wrong).
+/// Times from copies to their replies that are remembered, and before they tell how late a host is, and that
+/// the estimate is wrong by a packet (chosen: those of a second at 100 Mbit/s, and the fewest of which one may
+/// be wrong, and two).
 const ANSWERS: usize = 16;
 const ENOUGH_ANSWERS: usize = 3;
+const SETTLED: usize = 5;
 /// No host is taken to be later than this (chosen: twice what those of the simulator are, which
 /// behave as real ones; what is later than that has other causes).
 pub(crate) const MOST_LATENESS: Nanos = MS;
@@ -223,11 +225,12 @@ impl LocalRtt {
     /// Where the estimate is nearer to what it would be with the packet before or after than to what
     /// copies took, it is that which they took: replies tell packets that are `spacing` apart by nothing
     /// else. Closer ones they do not tell at all; where so many come a caller reads several at a time, but
-    /// not the reply to a copy.
+    /// not the reply to a copy. Some gaps are seen to close only by a later reply, so a few copies do not tell.
     pub fn leave_alias(&mut self, spacing: Nanos) {
         let off = |middle: Nanos| (middle - self.rtt).abs() > spacing / 2;
         if let Some([_, middle, _]) = self.quartiles
             && spacing >= self.tunables.window_spacing()
+            && self.answers.len() >= SETTLED
             && off(middle)
         {
             self.believe(middle);
@@ -283,6 +286,8 @@ impl LocalRtt {
     }
 
     /// Keeps the estimate near a round trip that is known well.
+    // Inlined it takes 110 bytes more on MIPS.
+    #[inline(never)]
     pub fn near(&mut self, rtt: Nanos) {
         let slack = CLIENT_LATENCY;
         let near = self.rtt.clamp(rtt - slack, rtt + slack);

@@ -380,13 +380,14 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
     /// Carries out what the engine has decided, in its order.
     fn act(&mut self) -> io::Result<()> {
         while let Some(action) = self.engine.next_action() {
+            if matches!(action, Action::Inject { .. } | Action::Probe { .. }) {
+                // The verdicts given so far come first on the wire, and a probe waits on the hop for what
+                // they let go.
+                self.capture.flush()?;
+            }
             match action {
                 Action::Release(handle) => self.capture.accept(handle, None)?,
-                Action::Inject { direction, packet } => {
-                    // The verdicts given so far come first on the wire.
-                    self.capture.flush()?;
-                    self.outlet.copy(direction, packet);
-                }
+                Action::Inject { direction, packet } => self.outlet.copy(direction, packet),
                 Action::Send { ticket, packet, original } => {
                     self.capture.flush_accepted()?;
                     // An original leaves by the interface that the kernel has chosen for it.
