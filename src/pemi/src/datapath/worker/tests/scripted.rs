@@ -235,7 +235,9 @@ impl Outlet for Book {
 
     fn probe(&mut self, _: Time, client: IpAddr) {
         self.probes += 1;
-        self.world.borrow_mut().replies.push(client);
+        let world = &mut *self.world.borrow_mut();
+        assert!(world.pending.is_empty(), "it overtakes what was let go before it");
+        world.replies.push(client);
         self.replied.wake();
     }
 
