@@ -160,15 +160,15 @@ impl Link {
     pub fn probed(&mut self, now: Time, rtt: Nanos, late: Nanos) -> Nanos {
         let probe = self.probe;
         // It leaves a little after it was asked for.
-        let sent = now - rtt;
-        if sent.since(probe.at).abs() > PROBE_ERROR {
+        let left = now - rtt;
+        if left.since(probe.at).abs() > PROBE_ERROR {
             return 0;
         }
-        let wait = probe.free.since(sent).max(0);
+        let wait = probe.free.since(left).max(0);
         let behind = wait + self.takes(probe.sent_with.wrapping_sub(probe.sent));
         // Whichever is nearer.
         let expected = if 2 * late > wait + behind { behind } else { wait };
-        let passed = grains(sent + late);
+        let passed = grains(left + late);
         if late <= LATEST {
             let stretches = self.stretches;
             stretches.iter().for_each(|stretch| self.served(now, stretch, passed));
