@@ -22,8 +22,6 @@ pub enum Rule {
     Overflow,
     /// What fails four times in a short time is a storm ([`crate::repair::governor`]).
     Storm,
-    /// Without hope only now and then a sign is tried ([`crate::repair::governor`]).
-    Hope,
     /// A copy that is acknowledged while the gap stays is the end of a longer run
     /// ([`crate::repair::gap`]).
     Run,
@@ -139,7 +137,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 53] = [
+    pub const ALL: [(Rule, &'static str); 52] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -147,7 +145,6 @@ impl Rule {
         (Rule::Adjacent, "adjacent"),
         (Rule::Overflow, "overflow"),
         (Rule::Storm, "storm"),
-        (Rule::Hope, "hope"),
         (Rule::Run, "run"),
         (Rule::Retry, "retry"),
         (Rule::Tail, "tail"),

@@ -319,11 +319,6 @@ tunables! {
     weak_worth: u16 = 80;
     /// For this long. Chosen: a few seconds later the hop may be another one.
     weak_for: Nanos = 2 * SEC;
-    /// Hope, in 256ths, below which signs are let pass. Chosen: about one repair in ten, or
-    /// some 27 failures in a row from the start.
-    hopeless: u16 = 24;
-    /// ... but for one in this many. Chosen: enough to notice when repairs work again.
-    hopeless_trial: u32 = 8;
 
     // Attempts: see `repair::plan`, `repair::gaps` and `repair::gap`.
 

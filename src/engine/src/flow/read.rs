@@ -45,8 +45,6 @@ enum Veto {
     Uncounted,
     /// Attempts for this client were in vain, and it is too early for another one.
     Doubt,
-    /// Hardly any gap has closed for long.
-    Hopeless,
     /// It is a size, which varies for other reasons, and nothing was lost while packets changed places.
     Restless,
     /// So many gaps stay open that a queue must be overflowing before the router.
@@ -56,9 +54,8 @@ enum Veto {
 }
 
 impl Veto {
-    /// The order in which they are asked. Only [`Veto::Hopeless`] remembers being asked:
-    /// it counts the signs that come as far as to it.
-    const ORDER: [Veto; 12] = [
+    /// The order in which they are asked.
+    const ORDER: [Veto; 11] = [
         Veto::SwitchedOff,
         Veto::Restless,
         Veto::Missed,
@@ -68,7 +65,6 @@ impl Veto {
         Veto::Stall,
         Veto::Uncounted,
         Veto::Doubt,
-        Veto::Hopeless,
         Veto::Storm,
         Veto::NoRoom,
     ];
@@ -333,7 +329,6 @@ impl Flow {
             Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),
             Veto::Uncounted => self.counted(cx) == 0,
             Veto::Doubt => self.doubts(cx, sign.silent && on(Rule::Answer), self.budget.proven()),
-            Veto::Hopeless => on(Rule::Hope) && self.governor.lets_pass(),
             Veto::Storm => on(Rule::Overflow) && self.storm_begins(cx),
             Veto::NoRoom => self.gaps.is_full(),
         }
@@ -357,12 +352,7 @@ impl Flow {
         match veto {
             Veto::SwitchedOff | Veto::Missed | Veto::Restless => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
-            Veto::Indifferent
-            | Veto::Blur
-            | Veto::Stall
-            | Veto::Uncounted
-            | Veto::Doubt
-            | Veto::Hopeless => {
+            Veto::Indifferent | Veto::Blur | Veto::Stall | Veto::Uncounted | Veto::Doubt => {
                 cx.stats.losses_upstream += 1;
                 if silent && matches!(veto, Veto::Doubt) {
                     self.governor.upstream(cx.now);

@@ -105,13 +105,12 @@ impl Flow {
         stalled: bool,
     ) -> Facts {
         let sharp = self.rtt.sharp();
-        let pays =
-            self.uplink.is_some() || !cx.config.has(Rule::Worth) || cx.hop.worth.hides(cx.now);
         // The first losses of a flow decide how fast it becomes, and what was tried before them is none of
         // their fault, unless it was so often in vain that attempts are put off.
         let free = if window.is_some() && !cx.hop.doubt.hesitates() { WINDOW_WIDTH } else { 0 };
         let allowed = self.budget.first_attempt(sharp, window.is_some()).max(free);
-        let conceals = pays && cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
+        let conceals =
+            self.pays(cx) && cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
         Facts {
             tunables: cx.config.tunables(),
             sign: sign.kind,
@@ -141,6 +140,13 @@ impl Flow {
             conceal: conceals.then_some(cx.config.hold_cap),
             heeds_overtaking: cx.config.has(Rule::Overtake),
         }
+    }
+
+    /// Whether replies may be held although it may turn out to be in vain. On a hop that loses packets, and where
+    /// sizes and times can be relied on, a loss that the sender hears of costs it more than several attempts in vain.
+    fn pays(&self, cx: &Context<'_>) -> bool {
+        let surely = self.budget.proven() && self.rtt.sharp() && !self.sizes.restless.is();
+        surely || self.uplink.is_some() || !cx.config.has(Rule::Worth) || cx.hop.worth.hides(cx.now)
     }
 
     /// Counts a loss, and has a look at the hop's queue.

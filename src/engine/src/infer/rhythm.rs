@@ -284,7 +284,8 @@ impl Rhythm {
         cache: &Cache,
     ) -> Beat {
         if let Some(gap) = reply.since_last.filter(|gap| *gap < PAUSE) {
-            let at_once = gap < CLUMP_GAP.min(reply.spacing) && reply.sent == self.sent_at_reply;
+            let at_once =
+                gap < CLUMP_GAP.min(reply.spacing / 2) && reply.sent == self.sent_at_reply;
             let sample = if at_once { 1024 } else { 0 };
             self.clumped += (sample - self.clumped) / CLUMPED_PART;
             self.reply_gap += divided::<GAP_PART>(gap - self.reply_gap);

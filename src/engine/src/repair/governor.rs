@@ -33,14 +33,11 @@ const STORM_PERCENT: Nanos = 150;
 /// A reply this much above the usual size shows one more gap: two fields of one byte each (RFC
 /// 9000, section 19.3.1).
 const ONE_MORE_RANGE: i32 = 2;
-/// Certainty, in the 256ths in which worth and hope are counted.
+/// Certainty, in the 256ths in which worth is counted.
 const CERTAIN: u16 = 256;
-/// A repair takes worth and hope nearer to certainty by one part in this many, and a failure
-/// worth to nothing (chosen: two failures from the start make a sign weak).
+/// A repair takes worth nearer to certainty by one part in this many, and a failure to nothing
+/// (chosen: two failures from the start make a sign weak).
 const OUTCOME_PART: u16 = 4;
-/// A failure takes hope nearer to nothing by one part in this many (chosen: slower than a repair,
-/// so that a flow with one repair in ten keeps hope).
-const FAILURE_PART: u16 = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Governor {
@@ -57,10 +54,6 @@ pub(crate) struct Governor {
     /// How often each kind of sign was followed by a repair, in 256ths.
     worth: [u16; SignKind::COUNT],
     last_tried: [Time; SignKind::COUNT],
-    /// How often attempts closed a gap over the last few dozen, in 256ths.
-    hope: u16,
-    /// Signs let pass since the last one tried without hope.
-    passed: u32,
 }
 
 impl Governor {
@@ -75,8 +68,6 @@ impl Governor {
             round_trip: Nanos::MAX / 4,
             worth: [CERTAIN / 2; SignKind::COUNT],
             last_tried: [Time::ZERO; SignKind::COUNT],
-            hope: CERTAIN / 2,
-            passed: 0,
         }
     }
 
@@ -92,6 +83,8 @@ impl Governor {
     }
 
     /// What begins or prolongs a storm lets it last for `span`, or until the sender has reacted.
+    // Inlined it takes 450 bytes more on MIPS.
+    #[inline(never)]
     fn storm_for(&self, span: Nanos) -> Nanos {
         span.min(self.round_trip / 100 * STORM_PERCENT)
     }
@@ -100,7 +93,6 @@ impl Governor {
         let worth = &mut self.worth[kind as usize];
         *worth += (CERTAIN - *worth) / OUTCOME_PART;
         self.last_tried[kind as usize] = now;
-        self.hope += (CERTAIN - self.hope) / OUTCOME_PART;
         self.outcomes.push((now, true));
     }
 
@@ -111,12 +103,12 @@ impl Governor {
         if !telling || kind == SignKind::Skip {
             return;
         }
-        self.hope -= self.hope.div_ceil(FAILURE_PART);
         self.outcomes.push((now, false));
         self.upstream(now);
     }
 
     /// A sign of this kind was no loss of the hop's.
+    #[inline(never)]
     pub fn meant_nothing(&mut self, now: Time, kind: SignKind) {
         let worth = &mut self.worth[kind as usize];
         *worth -= *worth / OUTCOME_PART;
@@ -192,26 +184,8 @@ impl Governor {
         self.outcomes.iter().any(|(at, ok)| ok && at >= then)
     }
 
-    /// Whether a sign is to be let pass: hardly any gap has closed for
-    /// long, so what looks like losses is none of this hop's, and only now and then one is
-    /// tried.
-    pub fn lets_pass(&mut self) -> bool {
-        if self.hope >= self.tunables.hopeless() {
-            return false;
-        }
-        self.passed += 1;
-        if self.passed < self.tunables.hopeless_trial() {
-            return true;
-        }
-        self.passed = 0;
-        false
-    }
-
     /// Whether attempts work well enough to go on holding replies.
     pub fn armed(&self, now: Time) -> bool {
-        if self.hope < self.tunables.hopeless() {
-            return false;
-        }
         let (tried, closed) = self.recent_outcomes(now);
         tried < OUTCOMES_TELL || closed >= 2 || (tried < OUTCOMES as u32 && closed >= 1)
     }
@@ -265,23 +239,6 @@ mod tests {
         }
         assert!(!g.weak(at(9), SignKind::LongStep));
         assert!(g.armed(at(9)) && !g.in_storm(at(9)), "nothing was lost before the router");
-    }
-
-    #[test]
-    fn without_hope_only_now_and_then_a_sign_is_tried() {
-        let mut g = Governor::new(Tunables::DEFAULT);
-        let mut tried = 0;
-        for n in 0..400 {
-            g.forwarded(n * 100, 50 * MS);
-            if !g.lets_pass() {
-                tried += 1;
-                g.abandoned(at(n * 200), SignKind::Step);
-            }
-        }
-        assert!((50..80).contains(&tried), "{tried}");
-        assert!(!g.armed(at(400 * 200)));
-        g.closed(at(400 * 200), SignKind::Step);
-        assert!(!g.lets_pass() && g.armed(at(402 * 200)), "one repair brings it back");
     }
 
     #[test]

@@ -74,9 +74,8 @@ struct Player {
 
 /// Replays a log from its beginning; the flows are in the order of their ports.
 pub fn replay(log: &[Seen]) -> Vec<Flow> {
-    // Nothing is ever repaired here, so the engine would take the hop for clean
-    // and let go, or lose all hope that what it sees are losses.
-    let without = Rules::default().with(Rule::Hope).with(Rule::Doubt);
+    // Nothing is ever repaired here, so the engine would take the hop for clean and let go.
+    let without = Rules::default().with(Rule::Doubt);
     // The packets of a log have gone in their order.
     let config =
         Config { events: true, reorders: false, release_after: None, without, ..Config::default() };
