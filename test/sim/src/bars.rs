@@ -4,6 +4,7 @@
 
 mod by_chance;
 mod checks;
+mod far;
 mod fast;
 mod grid;
 mod habits;

@@ -33,9 +33,12 @@ const SHORT_PERCENT: u64 = 60;
 /// Chromium replies to every second packet at first; within this many packets two single replies
 /// in a row are a sign as well (chosen: its first hundred packets, and one window beside them).
 const OPENING_PACKETS: u64 = 140;
-/// A reply this soon after another, and sooner than packets follow each other, with no packet sent
-/// on between them, belongs to a clump (chosen: a quarter of the distance of packets at 10 Mbit/s).
+/// A reply this soon after another, and within a part of the distance in which packets follow each
+/// other, with no packet sent on between them, belongs to a clump (chosen: a quarter of the distance
+/// of packets at 10 Mbit/s, and half of that distance where they are closer: a burst may be over
+/// when the replies to it come).
 const CLUMP_GAP: Nanos = 300 * US;
+const CLUMP_PART: Nanos = 2;
 /// A pause between replies from this long on is none of the rhythm's (chosen: twice the default
 /// max_ack_delay, RFC 9000, section 18.2).
 const PAUSE: Nanos = 50 * MS;
@@ -285,7 +288,7 @@ impl Rhythm {
     ) -> Beat {
         if let Some(gap) = reply.since_last.filter(|gap| *gap < PAUSE) {
             let at_once =
-                gap < CLUMP_GAP.min(reply.spacing / 2) && reply.sent == self.sent_at_reply;
+                gap < CLUMP_GAP.min(reply.spacing / CLUMP_PART) && reply.sent == self.sent_at_reply;
             let sample = if at_once { 1024 } else { 0 };
             self.clumped += (sample - self.clumped) / CLUMPED_PART;
             self.reply_gap += divided::<GAP_PART>(gap - self.reply_gap);

@@ -3,8 +3,9 @@
 //!
 //! What is held in vain does harm. The sender stands still meanwhile, then sends all at once what
 //! the held replies acknowledge, and where the queue before the router is short that overflows it:
-//! the next gap, which is not the hop's either. So what may turn out to be in vain is limited to about a
-//! round trip of the sender's, of which repairs earn more. When that is spent the sender sees every
+//! the next gap, which is not the hop's either. So where replies keep no exact time, or their sizes vary for
+//! other reasons, what may turn out to be in vain is limited to about a round trip of the sender's, of which
+//! repairs earn more. When that is spent the sender sees every
 //! reply for much longer than the last attempt took, and longer each time. Copies are still sent: the
 //! first that repairs something brings the rest back.
 

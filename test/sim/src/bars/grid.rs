@@ -2,7 +2,8 @@
 //! The scenarios of the rows.
 
 use super::{
-    Bar, Case, by_chance, fast, habits, imprecise, outages, radio, reported, senders, tails, traced,
+    Bar, Case, by_chance, far, fast, habits, imprecise, outages, radio, reported, senders, tails,
+    traced,
 };
 use crate::scenario::{
     AppKind, ClientKind, CongestionControl, Directions, Flow, LossModel, Qdisc, Scenario, Wan, Wifi,
@@ -24,6 +25,7 @@ pub fn cases() -> Vec<Case> {
         bbr(),
         senders::cases(),
         fast_wan(),
+        far::cases(),
         fast::cases(),
         bursts(),
         outages::cases(),

@@ -230,3 +230,20 @@ fn a_sender_pauses_whose_replies_are_far_apart_for_so_few_packets() {
     assert!(!rhythm.pauses(1200 * US));
     assert!(rhythm.pauses(300 * US), "they come in bursts");
 }
+
+#[test]
+fn replies_as_dense_as_their_packets_are_no_clump() {
+    // The burst that they are for was over before the first of them came, so nothing was sent between them.
+    let clumps = |apart: Nanos| {
+        let (mut rhythm, rtt, mut trail, cache) = beginning();
+        for n in 0..100 {
+            let since_last = Some(apart);
+            let reply =
+                Reply { spacing: 160 * US, ..reply(Time::ZERO + n * apart, 100, since_last) };
+            rhythm.observe(&reply, &rtt, &mut trail, &cache);
+        }
+        rhythm.clumps()
+    };
+    assert!(!clumps(160 * US) && !clumps(100 * US), "hosts and radios keep no exact time");
+    assert!(clumps(20 * US));
+}
