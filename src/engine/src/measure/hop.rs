@@ -169,8 +169,8 @@ impl Hop {
         }
         self.unanswered = 0;
         self.reports.heard(now);
-        if self.base().is_some_and(|base| rtt < base) {
-            self.link.measure_again(now);
+        if let Some(base) = self.base().filter(|base| rtt < *base) {
+            self.link.took_longer(now, base - rtt);
         }
         self.base.push(now, rtt);
         let base = self.base().unwrap_or(rtt);

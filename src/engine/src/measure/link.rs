@@ -21,7 +21,8 @@ const EVERY: u32 = 8;
 const STRETCHES: usize = 8;
 /// Stretches with fewer bytes tell nothing (chosen: so many packets that a host's lateness in the quickest
 /// probe is a hundredth of what they take).
-const LEAST_BYTES: u32 = 8 * 1024;
+const LEAST_BYTES: u32 = 1024 << LEAST_KIB_LOG2;
+const LEAST_KIB_LOG2: u32 = 3;
 /// No stretch has as many (chosen: more than a hundred of the longest packets).
 const MOST_BYTES: u32 = 1 << 24;
 /// Stretches that took longer were not without a pause (chosen: that many packets at 1 Mbit/s).
@@ -35,6 +36,9 @@ const WINDOW: Nanos = 10 * SEC;
 /// A probe agrees that came within this part of what a full packet takes of when it was expected (chosen:
 /// half of what tells a packet from its neighbour).
 const AGREES_PART: Nanos = 4;
+/// ... and one disagrees that came sooner than that, or this part of it later (chosen: twice as much; what is
+/// between may be a host that was late, and at 50 Mbit/s mostly is).
+const DISAGREES_PART: Nanos = 2;
 /// Where a full packet takes less there is no model (chosen: that part of it is what schedulers make of a
 /// probe).
 const SHORTEST: Nanos = 200 * US;
@@ -178,10 +182,11 @@ impl Link {
         let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
         self.passed = Stretch { since, before: probe.sent_with };
         let error = late - expected;
-        let close = self.takes(FULL_BYTES) / AGREES_PART;
-        if error.abs() > close {
+        let full = self.takes(FULL_BYTES);
+        let close = full / AGREES_PART;
+        if error < -close || error > full / DISAGREES_PART {
             self.agreed /= 2;
-        } else if expected > close {
+        } else if error <= close && expected > close {
             let more = 1 + u8::from(expected > FAR_PARTS * close);
             self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
@@ -207,9 +212,12 @@ impl Link {
         }
     }
 
-    /// A probe was quicker than the quickest: stretches took longer than was thought.
-    pub fn measure_again(&mut self, now: Time) {
-        self.kib = Least::new(now);
+    /// A probe was quicker than the quickest by this much: stretches took longer than was thought, none by more.
+    pub fn took_longer(&mut self, now: Time, by: Nanos) {
+        if let Some(kib) = self.kib.get() {
+            self.kib = Least::new(now);
+            self.kib.push(now, kib + (by >> LEAST_KIB_LOG2));
+        }
     }
 
     /// Whether packets wait, and how long is not known for certain.
@@ -335,6 +343,39 @@ mod tests {
         assert!((1..8).contains(&asked(|_| 7 * SERVICE - MS)), "as the model has it");
         let by_chance = asked(|n| (n % 7) * 3 * MS);
         assert!((8..=u32::from(QUESTIONS)).contains(&by_chance), "{by_chance}");
+    }
+
+    #[test]
+    fn a_host_that_is_late_does_not_end_it_and_another_queue_does() {
+        // Full packets at 50 Mbit/s.
+        const SERVICE: Nanos = 240 * US;
+        let full = |off: Nanos| {
+            let mut link = Link::new(at(0));
+            for n in 0..40 {
+                let now = at(0) + n * 100 * MS;
+                (0..10).for_each(|_| _ = link.sent(now, LEN));
+                link.probe(now + US);
+                let late = 10 * SERVICE - US + if n < 20 { 0 } else { off };
+                link.probed(now + US + late, late, late);
+            }
+            link.full()
+        };
+        assert_eq!(full(100 * US), full(0));
+        assert!(full(0).is_some());
+        assert_eq!(full(500 * US), None);
+    }
+
+    #[test]
+    fn a_probe_that_was_quicker_than_the_quickest_changes_the_rate_by_little() {
+        let mut link = Link::new(at(0));
+        (0..10).for_each(|_| _ = link.sent(at(0), LEN));
+        link.probe(at(1));
+        link.probed(at(12_000), 10 * SERVICE - US, 10 * SERVICE - US);
+        let before = link.takes(FULL_BYTES);
+        assert!((before - SERVICE).abs() < SERVICE / 10, "{before}");
+        link.took_longer(at(12_100), 8 * US);
+        let more = link.takes(FULL_BYTES) - before;
+        assert!((1..=2 * US).contains(&more), "{more}");
     }
 
     #[test]

@@ -228,7 +228,7 @@ impl LocalRtt {
     /// not the reply to a copy. Some gaps are seen to close only by a later reply, so a few copies do not tell.
     pub fn leave_alias(&mut self, spacing: Nanos) {
         let off = |middle: Nanos| (middle - self.rtt).abs() > spacing / 2;
-        if let Some([_, middle, _]) = self.quartiles
+        if let Some(middle) = self.quartiles.map(|[_, middle, _]| middle.max(self.smallest))
             && spacing >= self.tunables.window_spacing()
             && self.answers.len() >= SETTLED
             && off(middle)
@@ -238,6 +238,8 @@ impl LocalRtt {
     }
 
     /// A copy was replied to after this time.
+    // Inlined it takes 100 bytes more on MIPS.
+    #[inline(never)]
     fn answered(&mut self, sample: Nanos) {
         self.answers.push(small(sample));
         let enough = self.answers.len() >= ENOUGH_ANSWERS;
@@ -247,7 +249,8 @@ impl LocalRtt {
 
     /// Probes bound the estimate and tell how the hop's delay varies. Until copies have been replied to they
     /// do so the more closely, the closer packets follow each other, of which `spacing` tells: what a
-    /// handshake took, in which the client makes keys, is too long by as much as several packets.
+    /// handshake took, in which the client makes keys, is too long by as much as several packets. Once copies
+    /// have told, an estimate goes up no further than probes say that it must.
     pub fn bound(&mut self, ping: Ping, spacing: Option<Nanos>) {
         let Ping { smallest, median, spread } = ping;
         self.probed = true;
@@ -257,7 +260,8 @@ impl LocalRtt {
         let margin = spacing.map_or(Margin::Probed, |it| Margin::Packet(CLIENT_LATENCY + it));
         let upper = median + margin.at(spread, self.tunables);
         if self.rtt < smallest || self.rtt > upper {
-            self.believe(median + CLIENT_LATENCY);
+            let told = self.rtt < smallest && self.quartiles.is_some();
+            self.believe(if told { smallest } else { median + CLIENT_LATENCY });
         }
     }
 

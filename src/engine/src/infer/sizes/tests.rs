@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 use super::*;
+use crate::infer::rhythm::Beat;
 use crate::time::MS;
 
 fn facts(size: i32, open: usize) -> Facts {

@@ -44,6 +44,18 @@ fn copies_tell_which_packet_is_meant_where_packets_are_close() {
 }
 
 #[test]
+fn no_copy_tells_of_less_than_what_probes_take() {
+    let ping = Ping { smallest: 2_240 * US, median: 2_310 * US, spread: 0 };
+    let mut rtt = after_handshake(2_330);
+    rtt.bound(ping, Some(240 * US));
+    // Where a reply names several packets, which copy it was about is known but for a packet.
+    (0..8).for_each(|n| rtt.repaired(at(n), 2_090 * US, true));
+    rtt.leave_alias(240 * US);
+    rtt.bound(ping, Some(240 * US));
+    assert_eq!(rtt.get(), ping.smallest, "the next packet's would be 2.56");
+}
+
+#[test]
 fn a_handshake_is_no_round_trip_where_packets_are_close() {
     let ping = Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 };
     let bounded = |spacing, copies| {
