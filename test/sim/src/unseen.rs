@@ -11,9 +11,10 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::run::{Assist, Outcome, run_all};
-use crate::scenario::Scenario;
+use crate::scenario::{ClientKind, Scenario};
 use draw::Drawn;
 
+mod clients;
 mod draw;
 
 /// Below this a case counts as harmed: means over a few seeds scatter by some percent.
@@ -51,10 +52,18 @@ pub struct Case {
     pub of_flow: Option<String>,
     /// The hop loses packets.
     pub lossy: bool,
+    /// How the client receives.
+    pub client: String,
     /// What was measured.
     pub measure: Measure,
     /// Without help and with it: means of the seeds.
     pub results: [f64; 2],
+    /// The same if the hop lost nothing, if that was asked for.
+    pub lossless: Option<f64>,
+    /// Packets of all seeds that the hop lost, with help, and those that the sender was told of.
+    pub losses: u64,
+    #[expect(missing_docs)]
+    pub told: u64,
     /// Copies that were not needed, percent of the packets.
     pub unneeded_percent: f64,
 }
@@ -88,6 +97,9 @@ pub struct Plan {
     /// Several flows each: downloads, calls and TCP, beside and after each other.
     #[arg(long)]
     several: bool,
+    /// Also run each on a hop that loses nothing: how far help could come.
+    #[arg(long)]
+    ceiling: bool,
     /// Options changed in all of them, as with `run`.
     #[arg(long = "set", value_name = "OPTION=VALUE")]
     changes: Vec<String>,
@@ -95,29 +107,38 @@ pub struct Plan {
 
 /// Runs the cases of a plan; gives what came of each flow.
 pub fn run(plan: &Plan, progress: impl Fn(usize) -> ProgressBar) -> anyhow::Result<Vec<Case>> {
-    let Plan { cases, first, seeds, clean, several, ref changes } = *plan;
+    let Plan { cases, first, seeds, clean, several, ceiling, ref changes } = *plan;
     let draw = if several { draw::several } else { draw::one };
     let numbers = first..first.saturating_add(cases);
     let drawn: Vec<Drawn> = numbers.map(|number| draw(number, clean)).collect();
     let scenarios = drawn.iter().map(|drawn| drawn.scenario(changes));
     let scenarios: Vec<Scenario> = scenarios.collect::<anyhow::Result<_>>()?;
+    let assists = &[Assist::Off, Assist::On, Assist::Lossless][..if ceiling { 3 } else { 2 }];
     let jobs: Vec<_> = scenarios
         .iter()
         .flat_map(|scenario| {
-            let seeds = move |assist| (1..=seeds).map(move |seed| (scenario, assist, seed));
-            seeds(Assist::Off).chain(seeds(Assist::On))
+            let seeds = move |&assist| (1..=seeds).map(move |seed| (scenario, assist, seed));
+            assists.iter().flat_map(seeds)
         })
         .collect();
     let bar = progress(jobs.len());
     let outcomes = run_all(&jobs, &bar)?;
     bar.finish_and_clear();
-    let runs = outcomes.chunks(2 * seeds as usize);
-    Ok(drawn.iter().zip(runs).flat_map(|(drawn, runs)| judge(drawn, runs)).collect())
+    let seeds = seeds as usize;
+    let runs = outcomes.chunks(assists.len() * seeds);
+    let cases = drawn.iter().zip(&scenarios).zip(runs);
+    Ok(cases.flat_map(|((drawn, scenario), runs)| judge(drawn, scenario, runs, seeds)).collect())
 }
 
-/// What came of a case: its runs without help, then as many with it.
-fn judge<'a>(drawn: &'a Drawn, runs: &'a [Outcome]) -> impl Iterator<Item = Case> + 'a {
-    let (off, on) = runs.split_at(runs.len() / 2);
+/// What came of a case: its runs without help, as many with it, and perhaps those of its ceiling.
+fn judge<'a>(
+    drawn: &'a Drawn,
+    scenario: &'a Scenario,
+    runs: &'a [Outcome],
+    seeds: usize,
+) -> impl Iterator<Item = Case> + 'a {
+    let (off, rest) = runs.split_at(seeds);
+    let (on, lossless) = rest.split_at(seeds);
     let flows = off.first().map_or(0, |run| run.flows.len());
     (0..flows).map(move |flow| {
         let inference = on.iter().map(|run| &run.flows[flow].inference);
@@ -125,6 +146,8 @@ fn judge<'a>(drawn: &'a Drawn, runs: &'a [Outcome]) -> impl Iterator<Item = Case
             inference.fold([0, 0, 0], |[packets, copies, needed], it| {
                 [packets + it.packets, copies + it.copies, needed + it.copies_needed]
             });
+        let losses = on.iter().map(|run| run.flows[flow].inference.losses).sum();
+        let told = on.iter().map(|run| run.flows[flow].told).sum();
         let is_call = off.iter().any(|run| run.flows[flow].frame_delay_ms.is_some());
         let measure = if is_call { Measure::FrameDelay } else { Measure::Goodput };
         Case {
@@ -133,11 +156,23 @@ fn judge<'a>(drawn: &'a Drawn, runs: &'a [Outcome]) -> impl Iterator<Item = Case
             options: drawn.options.clone(),
             of_flow: drawn.flows.get(flow).map(|lines| lines.replace('\n', " ")),
             lossy: drawn.lossy,
+            client: name(scenario.flows[flow].client),
             measure,
             results: [off, on].map(|runs| mean(runs, flow, measure)),
+            lossless: (!lossless.is_empty()).then(|| mean(lossless, flow, measure)),
+            losses,
+            told,
             unneeded_percent: 100.0 * (copies - needed) as f64 / packets.max(1) as f64,
         }
     })
+}
+
+/// As scenarios have it.
+fn name(client: ClientKind) -> String {
+    serde_json::to_value(client)
+        .ok()
+        .and_then(|name| name.as_str().map(String::from))
+        .unwrap_or_default()
 }
 
 fn mean(runs: &[Outcome], flow: usize, measure: Measure) -> f64 {
@@ -154,7 +189,7 @@ fn harmed(cases: &[Case]) -> (usize, f64) {
     (cases.iter().filter(|case| case.times_off() < HARMED).count(), least)
 }
 
-/// The worst cases, and a line for each kind of hop.
+/// The worst cases, a line for each kind of hop, and one for each client.
 pub fn show(cases: &[Case], worst: usize) -> String {
     let mut text = String::new();
     let mut order: Vec<&Case> = cases.iter().collect();
@@ -189,7 +224,7 @@ pub fn show(cases: &[Case], worst: usize) -> String {
              the worst {least:.2}\n"
         );
     }
-    text
+    text + &clients::table(cases, true) + &clients::table(cases, false)
 }
 
 /// An error where help harms more cases than it may.
@@ -212,15 +247,19 @@ pub fn check(cases: &[Case]) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    fn case(on: f64) -> Case {
+    pub fn case(on: f64) -> Case {
         Case {
             number: 0,
             flow: 0,
             options: Vec::new(),
             of_flow: None,
             lossy: true,
+            client: "quinn".into(),
             measure: Measure::Goodput,
             results: [10.0, on],
+            lossless: None,
+            losses: 0,
+            told: 0,
             unneeded_percent: 0.0,
         }
     }
