@@ -22,6 +22,7 @@ const STRETCHES: usize = 8;
 /// Stretches with fewer bytes tell nothing (chosen: so many packets that a host's lateness in the quickest
 /// probe is a hundredth of what they take).
 const LEAST_BYTES: u32 = 1024 << LEAST_KIB_LOG2;
+/// The logarithm of as many KiB, as 64-bit divisions are dear on MIPS.
 const LEAST_KIB_LOG2: u32 = 3;
 /// No stretch has as many (chosen: more than a hundred of the longest packets).
 const MOST_BYTES: u32 = 1 << 24;

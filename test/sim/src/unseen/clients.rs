@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{Case, Measure};
 
-/// A line for each client, if there is more than one case of any; the clients that lose most first.
+/// A line for each client, first the one that gains least or, if ceilings are known, is furthest from its own;
+/// nothing where there is no case.
 pub fn table(cases: &[Case], lossy: bool) -> String {
     let mut clients: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
     for case in cases {
