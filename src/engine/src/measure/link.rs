@@ -40,6 +40,9 @@ const AGREES_PART: Nanos = 4;
 /// ... and one disagrees that came sooner than that, or this part of it later (chosen: twice as much; what is
 /// between may be a host that was late, and at 50 Mbit/s mostly is).
 const DISAGREES_PART: Nanos = 2;
+/// A rate that is known from above has a queue seem longer than it is by up to this part of it (chosen: an eighth, as
+/// one in eight of another hop's would agree by chance).
+const SURELY_PART: Nanos = 8;
 /// Where a full packet takes less there is no model (chosen: that part of it is what schedulers make of a
 /// probe).
 const SHORTEST: Nanos = 200 * US;
@@ -172,26 +175,36 @@ impl Link {
         let wait = probe.free.since(left).max(0);
         let behind = wait + self.takes(probe.sent_with.wrapping_sub(probe.sent));
         // Whichever is nearer.
-        let expected = if 2 * late > wait + behind { behind } else { wait };
-        let passed = grains(left + late);
-        if late <= LATEST {
-            let stretches = self.stretches;
-            stretches.iter().for_each(|stretch| self.served(now, stretch, passed));
-            self.served(now, self.passed, passed);
-        }
-        // After a long queue nothing began in time.
-        let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
-        self.passed = Stretch { since, before: probe.sent_with };
+        let overtaken = 2 * late > wait + behind;
+        let expected = if overtaken { behind } else { wait };
         let error = late - expected;
         let full = self.takes(FULL_BYTES);
         let close = full / AGREES_PART;
-        if error < -close || error > full / DISAGREES_PART {
+        let certain = error.abs() <= close;
+        // What was sent at the same time counts as not passed, unless it is known where the probe was.
+        let [until, from] = match overtaken {
+            true if certain => [self.probe.sent_with; 2],
+            false if certain => [self.probe.sent; 2],
+            _ => [self.probe.sent, self.probe.sent_with],
+        };
+        let passed = grains(left + late);
+        if late <= LATEST {
+            let stretches = self.stretches;
+            stretches.iter().for_each(|stretch| self.served(now, stretch, until, passed));
+            self.served(now, self.passed, until, passed);
+        }
+        // After a long queue nothing began in time.
+        let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
+        self.passed = Stretch { since, before: from };
+        let between = (wait..=behind).contains(&late);
+        let too_late = error > full / DISAGREES_PART;
+        if error < -(close + expected / SURELY_PART) || too_late && !between {
             self.agreed /= 2;
-        } else if error <= close && expected > close {
-            let more = 1 + u8::from(expected > FAR_PARTS * close);
+        } else if !too_late && expected > close {
+            let more = 1 + u8::from(error.abs() <= 2 * close && expected > FAR_PARTS * close);
             self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
-        if self.free > now {
+        if self.free > now && !between {
             self.free = (self.free + error).clamp(now, now + LONGEST);
         }
         if self.agreed >= AGREED {
@@ -204,8 +217,8 @@ impl Link {
 
     /// What was sent from the beginning of a stretch until the probe had passed by then.
     #[inline(never)]
-    fn served(&mut self, now: Time, stretch: Stretch, passed: u32) {
-        let bytes = self.probe.sent.wrapping_sub(stretch.before);
+    fn served(&mut self, now: Time, stretch: Stretch, until: u32, passed: u32) {
+        let bytes = until.wrapping_sub(stretch.before);
         let took = passed.wrapping_sub(stretch.since);
         // What began after the probe seems to be long ago.
         if (LEAST_BYTES..MOST_BYTES).contains(&bytes) && took <= LONGEST_GRAINS {
