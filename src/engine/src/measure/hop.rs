@@ -155,7 +155,7 @@ impl Hop {
             return false;
         }
         self.last_probe = Some(now);
-        self.link.probe(now);
+        self.link.probe(now, behind);
         self.probes = self.probes.saturating_add(1);
         self.unanswered = self.unanswered.saturating_add(1);
         true
@@ -349,7 +349,7 @@ mod tests {
                 hop.link.sent(now, 1486);
             }
             if n % 20 == 7 && back.is_none() {
-                hop.link.probe(now);
+                hop.link.probe(now, false);
                 let rtt = 2 * MS + free.since(now).max(0);
                 back = Some((now + rtt, rtt));
             }

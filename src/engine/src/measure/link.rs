@@ -21,9 +21,7 @@ const EVERY: u32 = 8;
 const STRETCHES: usize = 8;
 /// Stretches with fewer bytes tell nothing (chosen: so many packets that a host's lateness in the quickest
 /// probe is a hundredth of what they take).
-const LEAST_BYTES: u32 = 1024 << LEAST_KIB_LOG2;
-/// The logarithm of as many KiB, as 64-bit divisions are dear on MIPS.
-const LEAST_KIB_LOG2: u32 = 3;
+const LEAST_BYTES: u32 = 8 * 1024;
 /// No stretch has as many (chosen: more than a hundred of the longest packets).
 const MOST_BYTES: u32 = 1 << 24;
 /// Stretches that took longer were not without a pause (chosen: that many packets at 1 Mbit/s).
@@ -89,10 +87,10 @@ struct Probe {
     at: Time,
     /// When in the model all that was sent before will have passed.
     free: Time,
-    /// The low bits of the bytes sent before, and of those with what was sent at the same time, which may
-    /// have overtaken it.
+    /// The low bits of the bytes sent before.
     sent: u32,
-    sent_with: u32,
+    /// The next packet goes before it, if that comes at the same time.
+    behind: bool,
 }
 
 /// The model of one client's hop.
@@ -104,8 +102,9 @@ pub(crate) struct Link {
     sent: u32,
     packets: u32,
     stretches: Recent<Stretch, STRETCHES>,
-    /// The least time for 1024 bytes.
+    /// The least time for 1024 bytes, and of how many bytes that was.
     kib: Least<WINDOW>,
+    told_by: u32,
     agreed: u8,
     probe: Probe,
     /// What began when the last probe had passed.
@@ -122,6 +121,7 @@ impl Link {
             packets: 0,
             stretches: Recent::new(),
             kib: Least::new(now),
+            told_by: LEAST_BYTES,
             agreed: 0,
             probe: Probe::default(),
             passed: Stretch::default(),
@@ -142,8 +142,8 @@ impl Link {
         self.sent = self.sent.wrapping_add(bytes);
         let at = self.free.max(now);
         self.free = (at + self.takes(bytes)).min(now + LONGEST);
-        if self.probe.at == now {
-            self.probe.sent_with = self.sent;
+        if self.probe.behind && self.probe.at == now {
+            self.probe = Probe { at: now, free: self.free, sent: self.sent, behind: false };
         }
         at
     }
@@ -155,12 +155,12 @@ impl Link {
         self.kib.get().map_or(0, |kib| (kib * Nanos::from(bytes)) >> 10)
     }
 
-    /// A probe goes out.
-    pub fn probe(&mut self, now: Time) {
+    /// A probe goes out, `behind` the packet in hand if that goes to the client.
+    pub fn probe(&mut self, now: Time, behind: bool) {
         if self.is_undecided() {
             self.questions += 1;
         }
-        self.probe = Probe { at: now, free: self.free, sent: self.sent, sent_with: self.sent };
+        self.probe = Probe { at: now, free: self.free, sent: self.sent, behind };
     }
 
     /// One came back after so long, so much later than the quickest of late; gives how much of that the queue
@@ -173,64 +173,61 @@ impl Link {
             return 0;
         }
         let wait = probe.free.since(left).max(0);
-        let behind = wait + self.takes(probe.sent_with.wrapping_sub(probe.sent));
-        // Whichever is nearer.
-        let overtaken = 2 * late > wait + behind;
-        let expected = if overtaken { behind } else { wait };
-        let error = late - expected;
-        let full = self.takes(FULL_BYTES);
-        let close = full / AGREES_PART;
-        let certain = error.abs() <= close;
-        // What was sent at the same time counts as not passed, unless it is known where the probe was.
-        let [until, from] = match overtaken {
-            true if certain => [self.probe.sent_with; 2],
-            false if certain => [self.probe.sent; 2],
-            _ => [self.probe.sent, self.probe.sent_with],
-        };
+        let before = self.kib.get();
+        let since_last = probe.sent.wrapping_sub(self.passed.before);
         let passed = grains(left + late);
         if late <= LATEST {
             let stretches = self.stretches;
-            stretches.iter().for_each(|stretch| self.served(now, stretch, until, passed));
-            self.served(now, self.passed, until, passed);
+            stretches.iter().for_each(|stretch| self.served(now, stretch, passed));
+            self.served(now, self.passed, passed);
         }
         // After a long queue nothing began in time.
         let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
-        self.passed = Stretch { since, before: from };
-        let between = (wait..=behind).contains(&late);
+        self.passed = Stretch { since, before: probe.sent };
+        // What was sent since the last probe takes less than was thought, if the rate is higher.
+        let less = before.zip(self.kib.get()).map_or(0, |(before, kib)| before - kib);
+        let less = (less * Nanos::from(since_last.min(MOST_BYTES))) >> 10;
+        let error = late - wait.min(late.max(wait - less));
+        let full = self.takes(FULL_BYTES);
+        let close = full / AGREES_PART;
         let too_late = error > full / DISAGREES_PART;
-        if error < -(close + expected / SURELY_PART) || too_late && !between {
+        if error < -(close + wait / SURELY_PART) || too_late {
             self.agreed /= 2;
-        } else if !too_late && expected > close {
-            let more = 1 + u8::from(error.abs() <= 2 * close && expected > FAR_PARTS * close);
+        } else if wait > close {
+            let more = 1 + u8::from(error.abs() <= 2 * close && wait > FAR_PARTS * close);
             self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
-        if self.free > now && !between {
-            self.free = (self.free + error).clamp(now, now + LONGEST);
+        if self.free > now {
+            self.free = (self.free + late - wait).clamp(now, now + LONGEST);
         }
-        if self.agreed >= AGREED {
+        if self.agreed >= AGREED_MOST {
             self.questions = 0;
-        } else if self.questions == 0 && expected.max(late) > close {
+        } else if self.questions == 0 && wait.max(late) > close {
             self.questions = 1;
         }
-        expected
+        wait
     }
 
     /// What was sent from the beginning of a stretch until the probe had passed by then.
     #[inline(never)]
-    fn served(&mut self, now: Time, stretch: Stretch, until: u32, passed: u32) {
-        let bytes = until.wrapping_sub(stretch.before);
+    fn served(&mut self, now: Time, stretch: Stretch, passed: u32) {
+        let bytes = self.probe.sent.wrapping_sub(stretch.before);
         let took = passed.wrapping_sub(stretch.since);
         // What began after the probe seems to be long ago.
         if (LEAST_BYTES..MOST_BYTES).contains(&bytes) && took <= LONGEST_GRAINS {
-            self.kib.push(now, ((Nanos::from(took) * GRAIN) << 10) / Nanos::from(bytes));
+            let kib = ((Nanos::from(took) * GRAIN) << 10) / Nanos::from(bytes);
+            self.kib.push(now, kib);
+            if self.kib.get() == Some(kib) {
+                self.told_by = bytes;
+            }
         }
     }
 
-    /// A probe was quicker than the quickest by this much: stretches took longer than was thought, none by more.
+    /// A probe was quicker than the quickest by this much: stretches took as much longer than was thought.
     pub fn took_longer(&mut self, now: Time, by: Nanos) {
         if let Some(kib) = self.kib.get() {
             self.kib = Least::new(now);
-            self.kib.push(now, kib + (by >> LEAST_KIB_LOG2));
+            self.kib.push(now, kib + (by << 10) / Nanos::from(self.told_by));
         }
     }
 
@@ -287,7 +284,7 @@ mod tests {
             }
             if n % 20 == 7 && probe.is_none() {
                 let sent = now + spacing / 3;
-                link.probe(sent);
+                link.probe(sent, false);
                 let late = free.since(sent).max(0);
                 probe = Some((sent + late, late));
             }
@@ -330,7 +327,7 @@ mod tests {
             }
             if n % 20 == 7 && probe.is_none() {
                 let sent = now + SERVICE / 6;
-                link.probe(sent);
+                link.probe(sent, false);
                 probe = Some((free, free.since(sent)));
             }
         }
@@ -348,7 +345,7 @@ mod tests {
                     link.sent(now, LEN);
                 }
                 asked += u32::from(link.is_undecided());
-                link.probe(now + MS);
+                link.probe(now + MS, false);
                 link.probed(now + MS + late(n), late(n), late(n));
             }
             asked
@@ -368,7 +365,7 @@ mod tests {
             for n in 0..40 {
                 let now = at(0) + n * 100 * MS;
                 (0..10).for_each(|_| _ = link.sent(now, LEN));
-                link.probe(now + US);
+                link.probe(now + US, false);
                 let late = 10 * SERVICE - US + if n < 20 { 0 } else { off };
                 link.probed(now + US + late, late, late);
             }
@@ -383,7 +380,7 @@ mod tests {
     fn a_probe_that_was_quicker_than_the_quickest_changes_the_rate_by_little() {
         let mut link = Link::new(at(0));
         (0..10).for_each(|_| _ = link.sent(at(0), LEN));
-        link.probe(at(1));
+        link.probe(at(1), false);
         link.probed(at(12_000), 10 * SERVICE - US, 10 * SERVICE - US);
         let before = link.takes(FULL_BYTES);
         assert!((before - SERVICE).abs() < SERVICE / 10, "{before}");
@@ -402,7 +399,7 @@ mod tests {
                 for _ in 0..10 {
                     link.sent(now, LEN);
                 }
-                link.probe(now + US);
+                link.probe(now + US, false);
                 let late = 10 * SERVICE - US - after;
                 link.probed(now + 10 * SERVICE, late, late);
             }
@@ -416,7 +413,7 @@ mod tests {
     fn an_answer_to_another_probe_tells_nothing() {
         let mut link = Link::new(at(0));
         link.sent(at(0), LEN);
-        link.probe(at(10));
+        link.probe(at(10), false);
         assert_eq!(link.probed(at(9000), 5 * MS, 3 * MS), 0);
         assert_eq!(link.takes(FULL_BYTES), 0);
     }
@@ -447,7 +444,7 @@ mod tests {
         for (sent, probe) in [(Time::MAX, Time::ZERO), (Time::ZERO, Time::MAX), (at(5), at(1))] {
             for late in [0, SEC, Nanos::MAX / 4] {
                 link.sent(sent, 65_535);
-                link.probe(probe);
+                link.probe(probe, false);
                 link.probed(probe, late, late);
             }
         }
