@@ -98,6 +98,8 @@ pub(crate) struct Hop {
     ping: Ping,
     bare: Ping,
     spread: Nanos,
+    /// The last probe was behind a queue that losses may be from.
+    stands: bool,
     base: Least<BASE_WINDOW>,
     probes: u32,
     unanswered: u32,
@@ -123,6 +125,7 @@ impl Hop {
             ping: Ping::default(),
             bare: Ping::default(),
             spread: 0,
+            stands: false,
             base: Least::new(now),
             probes: 0,
             unanswered: 0,
@@ -142,11 +145,12 @@ impl Hop {
             FIRST_PROBE_GAP
         } else if self.link.is_undecided() {
             UNDECIDED_GAP
-        } else if loss {
+        } else if loss || self.stands {
             self.tunables.probe_gap_after_loss()
         } else {
             self.tunables.probe_gap()
         };
+        let gap = self.link.due(now).map_or(gap, |due| gap.min(due.max(UNDECIDED_GAP)));
         let gap = if behind { BEHIND_TIMES * gap } else { gap };
         let under_way = self.unanswered == 1 && self.base().is_some();
         let gap = if under_way { gap.max(UNDER_WAY) } else { gap };
@@ -174,6 +178,7 @@ impl Hop {
         }
         self.base.push(now, rtt);
         let base = self.base().unwrap_or(rtt);
+        self.stands = rtt > self.allowed(base);
         // What the queue explains of it is not known exactly, and no probe is quicker than the quickest.
         let bare = (rtt - self.link.probed(now, rtt, rtt - base)).max(base);
         let [rtt, bare] = [rtt, bare].map(|it| u32::try_from(it).unwrap_or(0));
@@ -219,8 +224,12 @@ impl Hop {
     /// Whether probes mostly take longer than the quickest of them, by more than an unloaded
     /// hop varies: it is busy, and what is sent twice there delays what comes after it.
     pub fn busy(&self, now: Time) -> bool {
-        let allowed = |smallest| smallest + self.tunables.queue_allowed() + smallest / 2;
-        self.ping(now).is_some_and(|ping| ping.median > allowed(ping.smallest))
+        self.ping(now).is_some_and(|ping| ping.median > self.allowed(ping.smallest))
+    }
+
+    /// The longest round trip that is no queue's, where the smallest is this.
+    fn allowed(&self, smallest: Nanos) -> Nanos {
+        smallest + self.tunables.queue_allowed() + smallest / 2
     }
 
     /// Whether probes vary as those of a radio do that tries again and again.

@@ -28,6 +28,10 @@ const MOST_BYTES: u32 = 1 << 24;
 const LONGEST_STRETCH: Nanos = SEC;
 /// The grain of a stretch's beginning (chosen: its bits last for a quarter of an hour).
 const GRAIN: Nanos = 256;
+/// A probe had passed so much sooner than it seemed, as hosts are late (chosen: most are by no more). What
+/// begins with one goes on from probe to probe while it has no pause, so that this matters less and less.
+const LATE: Nanos = 100 * US;
+const LATE_GRAINS: u32 = (LATE / GRAIN) as u32;
 /// So many are a stretch at most.
 const LONGEST_GRAINS: u32 = (LONGEST_STRETCH / GRAIN) as u32;
 /// The window of the least time for packets (as BBR's of the highest rate, some round trips and more).
@@ -107,8 +111,10 @@ pub(crate) struct Link {
     told_by: u32,
     agreed: u8,
     probe: Probe,
-    /// What began when the last probe had passed.
+    /// What began when a probe had passed, and has had no pause since.
     passed: Stretch,
+    /// The low bits of the bytes sent before the last one.
+    last_probe: u32,
     /// How often it was asked since something waited whether the model is right; 0 where it is.
     questions: u8,
 }
@@ -125,6 +131,7 @@ impl Link {
             agreed: 0,
             probe: Probe::default(),
             passed: Stretch::default(),
+            last_probe: 0,
             questions: 0,
         }
     }
@@ -174,33 +181,37 @@ impl Link {
         }
         let wait = probe.free.since(left).max(0);
         let before = self.kib.get();
-        let since_last = probe.sent.wrapping_sub(self.passed.before);
+        let since_last = probe.sent.wrapping_sub(self.last_probe);
         let passed = grains(left + late);
+        let mut goes_on = false;
         if late <= LATEST {
             let stretches = self.stretches;
-            stretches.iter().for_each(|stretch| self.served(now, stretch, passed));
-            self.served(now, self.passed, passed);
+            stretches.iter().for_each(|stretch| _ = self.served(now, stretch, passed));
+            goes_on = self.served(now, self.passed, passed.wrapping_add(LATE_GRAINS));
         }
-        // After a long queue nothing began in time.
-        let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
-        self.passed = Stretch { since, before: probe.sent };
+        if !goes_on {
+            // After a long queue nothing began in time.
+            let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
+            self.passed = Stretch { since, before: probe.sent };
+        }
+        self.last_probe = probe.sent;
         // What was sent since the last probe takes less than was thought, if the rate is higher.
         let less = before.zip(self.kib.get()).map_or(0, |(before, kib)| before - kib);
         let less = (less * Nanos::from(since_last.min(MOST_BYTES))) >> 10;
         let error = late - wait.min(late.max(wait - less));
         let full = self.takes(FULL_BYTES);
         let close = full / AGREES_PART;
-        let too_late = error > full / DISAGREES_PART;
-        if error < -(close + wait / SURELY_PART) || too_late {
+        let latest = full / DISAGREES_PART;
+        if error < -(close + wait / SURELY_PART) || error > latest + LATE {
             self.agreed /= 2;
-        } else if wait > close {
+        } else if error <= latest && wait > close {
             let more = 1 + u8::from(error.abs() <= 2 * close && wait > FAR_PARTS * close);
             self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
         if self.free > now {
             self.free = (self.free + late - wait).clamp(now, now + LONGEST);
         }
-        if self.agreed >= AGREED_MOST {
+        if self.agreed >= AGREED {
             self.questions = 0;
         } else if self.questions == 0 && wait.max(late) > close {
             self.questions = 1;
@@ -208,19 +219,23 @@ impl Link {
         wait
     }
 
-    /// What was sent from the beginning of a stretch until the probe had passed by then.
+    /// What was sent from the beginning of a stretch until the probe had passed by then; gives whether no
+    /// other took less time for as much, so that it had no pause.
     #[inline(never)]
-    fn served(&mut self, now: Time, stretch: Stretch, passed: u32) {
+    fn served(&mut self, now: Time, stretch: Stretch, passed: u32) -> bool {
         let bytes = self.probe.sent.wrapping_sub(stretch.before);
         let took = passed.wrapping_sub(stretch.since);
         // What began after the probe seems to be long ago.
-        if (LEAST_BYTES..MOST_BYTES).contains(&bytes) && took <= LONGEST_GRAINS {
-            let kib = ((Nanos::from(took) * GRAIN) << 10) / Nanos::from(bytes);
-            self.kib.push(now, kib);
-            if self.kib.get() == Some(kib) {
-                self.told_by = bytes;
-            }
+        if !(LEAST_BYTES..MOST_BYTES).contains(&bytes) || took > LONGEST_GRAINS {
+            return false;
         }
+        let kib = ((Nanos::from(took) * GRAIN) << 10) / Nanos::from(bytes);
+        self.kib.push(now, kib);
+        let least = self.kib.get() == Some(kib);
+        if least {
+            self.told_by = bytes;
+        }
+        least
     }
 
     /// A probe was quicker than the quickest by this much: stretches took as much longer than was thought.
@@ -234,6 +249,12 @@ impl Link {
     /// Whether packets wait, and how long is not known for certain.
     pub fn is_undecided(&self) -> bool {
         (1..QUESTIONS).contains(&self.questions)
+    }
+
+    /// How soon the next probe is due for the model to stay right while packets wait: before the rate is off by
+    /// more than it was when it was told.
+    pub fn due(&self, now: Time) -> Option<Nanos> {
+        (self.free > now && self.full().is_some()).then(|| self.takes(self.told_by) / 2)
     }
 
     /// How long a full packet takes, if the model is right.
