@@ -98,8 +98,6 @@ pub(crate) struct Hop {
     ping: Ping,
     bare: Ping,
     spread: Nanos,
-    /// The last probe was behind a queue that losses may be from.
-    stands: bool,
     base: Least<BASE_WINDOW>,
     probes: u32,
     unanswered: u32,
@@ -125,7 +123,6 @@ impl Hop {
             ping: Ping::default(),
             bare: Ping::default(),
             spread: 0,
-            stands: false,
             base: Least::new(now),
             probes: 0,
             unanswered: 0,
@@ -145,12 +142,11 @@ impl Hop {
             FIRST_PROBE_GAP
         } else if self.link.is_undecided() {
             UNDECIDED_GAP
-        } else if loss || self.stands {
+        } else if loss {
             self.tunables.probe_gap_after_loss()
         } else {
             self.tunables.probe_gap()
         };
-        let gap = self.link.due(now).map_or(gap, |due| gap.min(due.max(UNDECIDED_GAP)));
         let gap = if behind { BEHIND_TIMES * gap } else { gap };
         let under_way = self.unanswered == 1 && self.base().is_some();
         let gap = if under_way { gap.max(UNDER_WAY) } else { gap };
@@ -176,9 +172,8 @@ impl Hop {
         if let Some(base) = self.base().filter(|base| rtt < *base) {
             self.link.took_longer(now, base - rtt);
         }
-        self.base.push(now, rtt);
+        _ = self.base.push(now, rtt);
         let base = self.base().unwrap_or(rtt);
-        self.stands = rtt > self.allowed(base);
         // What the queue explains of it is not known exactly, and no probe is quicker than the quickest.
         let bare = (rtt - self.link.probed(now, rtt, rtt - base)).max(base);
         let [rtt, bare] = [rtt, bare].map(|it| u32::try_from(it).unwrap_or(0));
@@ -224,12 +219,8 @@ impl Hop {
     /// Whether probes mostly take longer than the quickest of them, by more than an unloaded
     /// hop varies: it is busy, and what is sent twice there delays what comes after it.
     pub fn busy(&self, now: Time) -> bool {
-        self.ping(now).is_some_and(|ping| ping.median > self.allowed(ping.smallest))
-    }
-
-    /// The longest round trip that is no queue's, where the smallest is this.
-    fn allowed(&self, smallest: Nanos) -> Nanos {
-        smallest + self.tunables.queue_allowed() + smallest / 2
+        let allowed = |smallest| smallest + self.tunables.queue_allowed() + smallest / 2;
+        self.ping(now).is_some_and(|ping| ping.median > allowed(ping.smallest))
     }
 
     /// Whether probes vary as those of a radio do that tries again and again.

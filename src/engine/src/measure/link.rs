@@ -38,13 +38,13 @@ const LONGEST_GRAINS: u32 = (LONGEST_STRETCH / GRAIN) as u32;
 const WINDOW: Nanos = 10 * SEC;
 /// A probe agrees that came within this part of what a full packet takes of when it was expected (chosen:
 /// half of what tells a packet from its neighbour).
-const AGREES_PART: Nanos = 4;
+const AGREES_PART: i32 = 4;
 /// ... and one disagrees that came sooner than that, or this part of it later (chosen: twice as much; what is
 /// between may be a host that was late, and at 50 Mbit/s mostly is).
-const DISAGREES_PART: Nanos = 2;
+const DISAGREES_PART: i32 = 2;
 /// A rate that is known from above has a queue seem longer than it is by up to this part of it (chosen: an eighth, as
 /// one in eight of another hop's would agree by chance).
-const SURELY_PART: Nanos = 8;
+const SURELY_PART: i32 = 8;
 /// Where a full packet takes less there is no model (chosen: that part of it is what schedulers make of a
 /// probe).
 const SHORTEST: Nanos = 200 * US;
@@ -54,7 +54,7 @@ const AGREED: u8 = 4;
 const AGREED_MOST: u8 = 2 * AGREED;
 /// One that waited for longer than this, in parts of a full packet, counts twice (chosen: three packets, so that
 /// one in a dozen of another hop's would agree by chance).
-const FAR_PARTS: Nanos = 3 * AGREES_PART;
+const FAR_PARTS: i32 = 3 * AGREES_PART;
 /// Until that is decided probes go more often, but no more of them than this (chosen: four times as many as
 /// have to agree, as most are behind nothing; a hop that others use is not asked for ever).
 const QUESTIONS: u8 = 8 * AGREED;
@@ -68,7 +68,7 @@ const PROBE_BYTES: u32 = 98;
 const LINK_BYTES: u32 = 14;
 /// What passed behind a longer queue tells nothing of the rate, as some of it may have been dropped (chosen:
 /// less than slow hops' buffers hold, which are made for fast ones).
-const LATEST: Nanos = 100 * MS;
+const LATEST: i32 = 100_000_000;
 /// No queue is longer (chosen: as long as a probe may be under way).
 const LONGEST: Nanos = 500 * MS;
 
@@ -106,15 +106,13 @@ pub(crate) struct Link {
     sent: u32,
     packets: u32,
     stretches: Recent<Stretch, STRETCHES>,
-    /// The least time for 1024 bytes, and of how many bytes that was.
+    /// The least time for 1024 bytes, and of how many KiB that was.
     kib: Least<WINDOW>,
     told_by: u32,
     agreed: u8,
     probe: Probe,
     /// What began when a probe had passed, and has had no pause since.
     passed: Stretch,
-    /// The low bits of the bytes sent before the last one.
-    last_probe: u32,
     /// How often it was asked since something waited whether the model is right; 0 where it is.
     questions: u8,
 }
@@ -127,11 +125,10 @@ impl Link {
             packets: 0,
             stretches: Recent::new(),
             kib: Least::new(now),
-            told_by: LEAST_BYTES,
+            told_by: LEAST_BYTES >> 10,
             agreed: 0,
             probe: Probe::default(),
             passed: Stretch::default(),
-            last_probe: 0,
             questions: 0,
         }
     }
@@ -179,10 +176,11 @@ impl Link {
         if left.since(probe.at).abs() > PROBE_ERROR {
             return 0;
         }
-        let wait = probe.free.since(left).max(0);
-        let before = self.kib.get();
-        let since_last = probe.sent.wrapping_sub(self.last_probe);
-        let passed = grains(left + late);
+        // Neither is longer than a second, and 32 bits are half the code on MIPS.
+        let wait = probe.free.since(left).clamp(0, LONGEST) as i32;
+        let late = late.clamp(0, SEC) as i32;
+        let passed = grains(left + Nanos::from(late));
+        let told_by = self.told_by;
         let mut goes_on = false;
         if late <= LATEST {
             let stretches = self.stretches;
@@ -194,29 +192,27 @@ impl Link {
             let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
             self.passed = Stretch { since, before: probe.sent };
         }
-        self.last_probe = probe.sent;
-        // What was sent since the last probe takes less than was thought, if the rate is higher.
-        let less = before.zip(self.kib.get()).map_or(0, |(before, kib)| before - kib);
-        let less = (less * Nanos::from(since_last.min(MOST_BYTES))) >> 10;
-        let error = late - wait.min(late.max(wait - less));
-        let full = self.takes(FULL_BYTES);
+        let error = late - wait;
+        let full = self.takes(FULL_BYTES) as i32;
         let close = full / AGREES_PART;
         let latest = full / DISAGREES_PART;
-        if error < -(close + wait / SURELY_PART) || error > latest + LATE {
+        let sooner = error < -(close + wait / SURELY_PART);
+        // The model was wrong with a rate that it has no more.
+        if sooner && self.told_by == told_by || error > latest + LATE as i32 {
             self.agreed /= 2;
-        } else if error <= latest && wait > close {
-            let more = 1 + u8::from(error.abs() <= 2 * close && wait > FAR_PARTS * close);
+        } else if !sooner && error <= latest && wait > close {
+            let more = 1 + u8::from(wait > FAR_PARTS * close);
             self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
         if self.free > now {
-            self.free = (self.free + late - wait).clamp(now, now + LONGEST);
+            self.free = (self.free + Nanos::from(error)).clamp(now, now + LONGEST);
         }
-        if self.agreed >= AGREED {
+        if self.agreed >= AGREED_MOST {
             self.questions = 0;
         } else if self.questions == 0 && wait.max(late) > close {
             self.questions = 1;
         }
-        wait
+        Nanos::from(wait)
     }
 
     /// What was sent from the beginning of a stretch until the probe had passed by then; gives whether no
@@ -230,10 +226,9 @@ impl Link {
             return false;
         }
         let kib = ((Nanos::from(took) * GRAIN) << 10) / Nanos::from(bytes);
-        self.kib.push(now, kib);
-        let least = self.kib.get() == Some(kib);
+        let least = self.kib.push(now, kib);
         if least {
-            self.told_by = bytes;
+            self.told_by = bytes >> 10;
         }
         least
     }
@@ -242,19 +237,13 @@ impl Link {
     pub fn took_longer(&mut self, now: Time, by: Nanos) {
         if let Some(kib) = self.kib.get() {
             self.kib = Least::new(now);
-            self.kib.push(now, kib + (by << 10) / Nanos::from(self.told_by));
+            _ = self.kib.push(now, kib + Nanos::from(by as u32 / self.told_by));
         }
     }
 
     /// Whether packets wait, and how long is not known for certain.
     pub fn is_undecided(&self) -> bool {
         (1..QUESTIONS).contains(&self.questions)
-    }
-
-    /// How soon the next probe is due for the model to stay right while packets wait: before the rate is off by
-    /// more than it was when it was told.
-    pub fn due(&self, now: Time) -> Option<Nanos> {
-        (self.free > now && self.full().is_some()).then(|| self.takes(self.told_by) / 2)
     }
 
     /// How long a full packet takes, if the model is right.
@@ -343,7 +332,7 @@ mod tests {
             }
             link.sent(now, LEN);
             // Every other one is dropped once it is as long.
-            if free.since(now) < LATEST + 20 * MS || n % 2 == 0 {
+            if free.since(now) < Nanos::from(LATEST) + 20 * MS || n % 2 == 0 {
                 free = free.max(now) + SERVICE;
             }
             if n % 20 == 7 && probe.is_none() {

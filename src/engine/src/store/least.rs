@@ -18,14 +18,16 @@ impl<const WINDOW: Nanos> Least<WINDOW> {
         Least { halves: [Nanos::MAX; 2], since: now }
     }
 
+    /// Gives whether it is the smallest.
     // Inlined it takes 300 bytes more on MIPS.
     #[inline(never)]
-    pub fn push(&mut self, now: Time, value: Nanos) {
+    pub fn push(&mut self, now: Time, value: Nanos) -> bool {
         if now.since(self.since) > WINDOW / 2 {
             self.halves = [Nanos::MAX, self.halves[0]];
             self.since = now;
         }
         self.halves[0] = self.halves[0].min(value);
+        value <= self.halves[0].min(self.halves[1])
     }
 
     /// `None` while nothing was pushed.
