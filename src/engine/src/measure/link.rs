@@ -147,7 +147,8 @@ impl Link {
         let at = self.free.max(now);
         self.free = (at + self.takes(bytes)).min(now + LONGEST);
         if self.probe.behind && self.probe.at == now {
-            self.probe = Probe { at: now, free: self.free, sent: self.sent, behind: false };
+            (self.probe.free, self.probe.sent) = (self.free, self.sent);
+            self.probe.behind = false;
         }
         at
     }
@@ -196,12 +197,12 @@ impl Link {
         let full = self.takes(FULL_BYTES) as i32;
         let close = full / AGREES_PART;
         let latest = full / DISAGREES_PART;
-        let sooner = error < -(close + wait / SURELY_PART);
-        // The model was wrong with a rate that it has no more.
-        if sooner && self.told_by == told_by || error > latest + LATE as i32 {
+        // With a higher rate than it was made with it would have been right.
+        let sooner = error < -(close + wait / SURELY_PART) && self.told_by == told_by;
+        if sooner || error > latest + LATE as i32 {
             self.agreed /= 2;
-        } else if !sooner && error <= latest && wait > close {
-            let more = 1 + u8::from(wait > FAR_PARTS * close);
+        } else if error <= latest && wait > close {
+            let more = 1 + u8::from(error >= -latest && wait > FAR_PARTS * close);
             self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
         if self.free > now {
