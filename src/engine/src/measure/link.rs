@@ -194,6 +194,7 @@ impl Link {
             self.passed = Stretch { since, before: probe.sent };
         }
         let error = late - wait;
+        // A client can have it be anything, so what is made of it may wrap.
         let full = self.takes(FULL_BYTES) as i32;
         let close = full / AGREES_PART;
         let latest = full / DISAGREES_PART;
@@ -202,7 +203,7 @@ impl Link {
         if sooner || error > latest + LATE as i32 {
             self.agreed /= 2;
         } else if error <= latest && wait > close {
-            let more = 1 + u8::from(error >= -latest && wait > FAR_PARTS * close);
+            let more = 1 + u8::from(error >= -latest && wait > close.wrapping_mul(FAR_PARTS));
             self.agreed = (self.agreed + more).min(AGREED_MOST);
         }
         if self.free > now {
