@@ -5,7 +5,6 @@ does on it. Needs the built programs: `make test-wifi`."""
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import os
 import statistics
 
@@ -48,9 +47,7 @@ def _download(size: int) -> apps.App:
     return apps.goodput(size, None, 10, "quinn")
 
 
-# In guests of their own, so that nothing but the plan can make them alike. Three times: once a boot
-# on a busy machine was one thousandth slower than the other, and why is not known; seventy more,
-# stopped at random, pinned and beside others, were the same to the last digit.
+# In guests of their own, so that nothing but the plan can make them alike.
 _REPEATED = [_setup("poor", _download(1_000_000), assist) for assist in ("off", "pemi")]
 _MEASURED = [
     _setup("clean", echo(_ECHOES)),
@@ -145,7 +142,6 @@ _PARTS = {
     "reported": _REPORTED,
     "repeated": _REPEATED,
     "repeated, again": _REPEATED,
-    "repeated, a third time": _REPEATED,
     "encrypted": _ENCRYPTED,
 }
 
@@ -194,12 +190,9 @@ def test_the_daemon_tells_what_the_access_point_counts(boots):
     assert client["sentence"] == f"{lost} losses in the last minute; none of its flows is helped"
 
 
-def test_the_same_plan_gives_the_same_goodput(boots):
-    measured = [
-        [run["metrics"]["goodput_mbps"] for run in boots[part]]
-        for part in ("repeated", "repeated, again", "repeated, a third time")
-    ]
-    assert any(one == other for one, other in itertools.combinations(measured, 2)), measured
+def test_the_same_plan_gives_the_same_runs(boots):
+    """To the last digit, and the last frame of the log, however busy this machine is."""
+    assert boots["repeated"] == boots["repeated, again"]
 
 
 def test_every_application_runs(boots):
