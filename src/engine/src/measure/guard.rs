@@ -8,7 +8,7 @@
 //! filling it.
 
 use crate::measure::hop::Hop;
-use crate::time::{MS, Nanos, SEC, Time};
+use crate::time::{MS, Nanos, Time};
 use crate::tunables::Tunables;
 
 /// The time over which the rate is measured (chosen: some packets of a call, and a few round
@@ -27,21 +27,23 @@ pub(crate) struct Guard {
     tunables: Tunables,
     late_share: i32,
     since: Time,
-    packets: i64,
-    per_second: i64,
+    packets: u32,
+    /// The packets of the window before, and how long it was.
+    before: u32,
+    span: Nanos,
 }
 
 impl Guard {
     pub fn new(now: Time, tunables: Tunables) -> Guard {
-        Guard { tunables, late_share: 0, since: now, packets: 0, per_second: 0 }
+        Guard { tunables, late_share: 0, since: now, packets: 0, before: 0, span: RATE_WINDOW }
     }
 
     pub fn forwarded(&mut self, now: Time) {
-        self.packets += 1;
+        self.packets = self.packets.saturating_add(1);
         let span = now.since(self.since);
         if span >= RATE_WINDOW {
-            self.per_second = self.packets.saturating_mul(SEC) / span;
-            self.packets = 0;
+            self.before = core::mem::take(&mut self.packets);
+            self.span = span;
             self.since = now;
         }
     }
@@ -66,7 +68,8 @@ impl Guard {
         let queueing = hop.queueing(now);
         let margin = self.tunables.queue_allowed() + hop.base().unwrap_or(0) / 2;
         queueing > margin
-            && self.per_second.saturating_mul(queueing) / SEC > self.tunables.queue_own_packets()
+            // A queue is a second at most, so that there is room.
+            && i64::from(self.before) * queueing / self.span > self.tunables.queue_own_packets()
     }
 }
 

@@ -114,7 +114,7 @@ pub(crate) fn plan(facts: &Facts) -> Attempt {
         span,
         hold: facts
             .conceal
-            .filter(|_| worth_holding(facts, span))
+            .filter(|_| worth_holding(facts))
             .map(|cap| cap.min(longest(facts)).min(worthwhile(facts))),
     }
 }
@@ -166,13 +166,18 @@ fn attempts(facts: &Facts) -> u32 {
     }
 }
 
+/// What a copy's reply takes, of a client that does not wait with it.
+fn answered_after(facts: &Facts) -> Nanos {
+    facts.rtt * SPAN_PERCENT / 100 + facts.margin
+}
+
 fn span(facts: &Facts) -> Nanos {
     let thin = match facts.batch_wait {
         _ if facts.sign == SignKind::Rhythm => 0,
         0 => facts.thin_reply_wait,
         wait => wait * BATCH_PERCENT / 100,
     };
-    facts.rtt * SPAN_PERCENT / 100 + facts.margin + facts.held_up + thin
+    answered_after(facts) + facts.held_up + thin
 }
 
 /// Whether replies hardly name their packets: neither one each nor a few that all go again.
@@ -186,12 +191,13 @@ fn unsure(facts: &Facts) -> bool {
 /// What is held in vain there costs the sender as long, and in a slow start every round has signs that
 /// mean nothing, a packet number that the sender has left out among them. So nothing waits once a hop
 /// has lost nothing for long, nor where replies hardly name their packets once one attempt was in vain.
-fn worth_holding(facts: &Facts, span: Nanos) -> bool {
+fn worth_holding(facts: &Facts) -> bool {
     let overtakes = facts.heeds_overtaking
         && facts.sharp
         && facts.missing > 0
         && facts.sent < facts.missing + PACKET_THRESHOLD;
-    let doubtful = facts.clean || facts.in_vain && unsure(facts) || span > dear(facts);
+    let doubtful =
+        facts.clean || facts.in_vain && unsure(facts) || answered_after(facts) > dear(facts);
     facts.armed && (facts.proven || !overtakes && !doubtful)
 }
 
@@ -338,6 +344,12 @@ mod tests {
         let hold = |round_trip| plan(&Facts { round_trip: round_trip * MS, ..NEW }).hold;
         assert_eq!([hold(16), hold(12), hold(8)], [Some(8 * MS), Some(6 * MS), Some(4 * MS)]);
         assert_eq!(hold(7), None, "the reply to a copy takes more than half of it");
+        let waits = Facts { batch_wait: 4 * MS, held_up: 2 * MS, round_trip: 20 * MS, ..NEW };
+        assert_eq!(
+            plan(&waits).hold,
+            Some(10 * MS),
+            "a client that replies late has no farther hop"
+        );
         assert_eq!(plan(&Facts { round_trip: 7 * MS, ..LOSSY }).hold, Some(100 * MS));
     }
 
