@@ -34,8 +34,8 @@ _MACHINE = (
 )
 # Recorded, to nowhere: a recording QEMU lets its main loop and the processor's thread run only in
 # turn. Otherwise the main loop may see a processor that has halted before what it executed last is
-# counted, and skips idle time from too early a moment: on a busy host two in five boots were some
-# instructions apart at some moment, and then all that followed differed.
+# counted, and skips idle time from too early a moment: on a busy host a third of the boots were
+# some instructions apart at some moment, and then all that followed differed.
 _IN_TURN = "rr=record,rrfile=/dev/null"
 # Modules that nothing asks for by itself, in the order of the guest's list.
 _MODULES = ("veth", "bridge", "sch_netem", "nft_queue", "nft_ct", "nft_limit")

@@ -191,7 +191,7 @@ def test_the_daemon_tells_what_the_access_point_counts(boots):
 
 
 def test_the_same_plan_gives_the_same_runs(boots):
-    """To the last digit, and the last frame of the log, however busy this machine is."""
+    """All that was measured, to the last digit, however busy this machine is."""
     assert boots["repeated"] == boots["repeated, again"]
 
 
