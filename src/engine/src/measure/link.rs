@@ -181,7 +181,7 @@ impl Link {
         let wait = probe.free.since(left).clamp(0, LONGEST) as i32;
         let late = late.clamp(0, SEC) as i32;
         let passed = grains(left + Nanos::from(late));
-        let told_by = self.told_by;
+        let before = self.takes(FULL_BYTES);
         let mut goes_on = false;
         if late <= LATEST {
             let stretches = self.stretches;
@@ -198,8 +198,10 @@ impl Link {
         let full = self.takes(FULL_BYTES) as i32;
         let close = full / AGREES_PART;
         let latest = full / DISAGREES_PART;
-        // With a higher rate than it was made with it would have been right.
-        let sooner = error < -(close + wait / SURELY_PART) && self.told_by == told_by;
+        // It would have been shorter with a higher rate that is known by now, but no shorter than that.
+        let known = Nanos::from(wait) * Nanos::from(full) / before.max(1);
+        let wait_by_now = known.clamp(0, Nanos::from(wait)) as i32;
+        let sooner = late < wait_by_now - close - wait_by_now / SURELY_PART;
         if sooner || error > latest + LATE as i32 {
             self.agreed /= 2;
         } else if error <= latest && wait > close {

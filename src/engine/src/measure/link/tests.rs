@@ -177,6 +177,27 @@ fn a_host_that_was_late_once_makes_no_rate_too_high() {
 }
 
 #[test]
+fn what_a_sender_that_becomes_faster_sends_is_no_rate_of_the_hop() {
+    // Each stretch of a slow start is quicker than all before, and the hop has a queue in none: the rate of
+    // before explains as little as that of now how soon probes are back.
+    let mut link = Link::new(at(0));
+    let (mut now, mut sent) = (at(0), 0);
+    for round in 1..12 {
+        for n in 0..8 * round {
+            now = now + 16 * SERVICE / round;
+            link.sent(now, LEN);
+            sent += 1;
+            if sent % 5 == 0 {
+                link.probe(now + 1, false);
+                let late = (n % 3) * MS;
+                link.probed(now + 1 + late, late, late);
+            }
+            assert_eq!(link.full(), None, "packet {sent}, model {}", link.takes(FULL_BYTES));
+        }
+    }
+}
+
+#[test]
 fn a_probe_that_was_quicker_than_the_quickest_changes_the_rate_by_little() {
     let mut link = Link::new(at(0));
     (0..10).for_each(|_| _ = link.sent(at(0), LEN));
