@@ -6,6 +6,9 @@
 //! buffer is full (IEEE 802.11, block ack). What was sent meanwhile is read at once, so that no
 //! reply's time names a packet. But frames are handed up in order: if one is missing after the
 //! stall, it is the first that was not acknowledged before it.
+//!
+//! A client whose replies a timer brings about is as silent between any two of them, and nothing was
+//! held back: a stall that follows another one, with no replies close to each other between them, is none.
 
 use crate::store::cache::{Cache, Id, Trail};
 use crate::time::{MS, Nanos, Time, US};
@@ -45,11 +48,13 @@ pub(crate) struct Stall {
     until: Time,
     /// The first packet that was not acknowledged before the stall, until it was asked for.
     front: Option<Id>,
+    /// No two replies have come close to each other since the last stall.
+    unbroken: bool,
 }
 
 impl Stall {
     pub fn new() -> Stall {
-        Stall { until: Time::ZERO, front: None }
+        Stall { until: Time::ZERO, front: None, unbroken: false }
     }
 
     /// Whether a reply now belongs to the clump that ended a stall.
@@ -76,13 +81,16 @@ impl Stall {
             self.until = now + echo;
         }
         if silence < SHORTEST {
+            self.unbroken = false;
             return;
         }
         let (from, to) = (previous + (SHIFT - rtt), now + (SHIFT - rtt));
         let waited = |id: &Id| cache.record(*id).is_some_and(|r| to.since(r.at) >= SHORTEST);
         let Some(front) = trail.around(cache, from).ceil.filter(waited) else { return };
         let unanswered = trail.within(cache, from, to).take(MOST).count() as u64;
-        if unanswered >= LEAST.max(2 * usual + MORE) {
+        if unanswered >= LEAST.max(2 * usual + MORE)
+            && !core::mem::replace(&mut self.unbroken, true)
+        {
             self.until = now + echo;
             self.front = Some(front);
         }
@@ -131,6 +139,12 @@ mod tests {
         assert_eq!(after(4, &[8, 16, 24, 33]).1, []);
         assert_eq!(after(10, &[20, 30, 50, 60]).1, []);
         assert_eq!(after(10, &[20, 30, 60]).1, [29]);
+    }
+
+    #[test]
+    fn a_timer_that_brings_about_each_reply_is_a_stall_once() {
+        assert_eq!(after(2, &[25, 50, 75, 100, 125]).1.len(), 1);
+        assert_eq!(after(2, &[25, 50, 75, 76, 78, 100, 125]).1.len(), 2, "then others came");
     }
 
     #[test]
