@@ -21,10 +21,12 @@ def repairs(lab: Lab) -> dict[str, object]:
 
 def compare(lab: Lab, ip: str) -> dict[str, object]:
     """Downloads with the service stopped and with it just started. Which packets are
-    lost is chance, so a lucky one and an unlucky one get a second pair."""
+    lost is chance, and while this machine pauses replies tell nothing by when they come:
+    a lucky one, an unlucky one and a disturbed one get a second pair."""
     seen = _pair(lab, ip)
-    if seen["on_mbps"] <= seen["off_mbps"]:
+    if not seen["repaired"] or seen["on_mbps"] <= seen["off_mbps"]:
         seen = _pair(lab, ip)
+    expect(seen["repaired"], f"nothing was repaired, twice: {seen}, {lab.router.status()}")
     expect(seen["on_mbps"] > seen["off_mbps"], f"no faster with it, twice: {seen}")
     return seen
 
@@ -41,7 +43,7 @@ def _pair(lab: Lab, ip: str) -> dict[str, object]:
         on = download.finish()
     status = router.status()
     losses = status["losses"]
-    seen = {
+    return {
         "off_mbps": round(off, 2),
         "on_mbps": round(on, 2),
         # Copies that were lost as well are among them.
@@ -50,5 +52,3 @@ def _pair(lab: Lab, ip: str) -> dict[str, object]:
         "repaired": losses["repaired"],
         "resent": status["resent"]["packets"],
     }
-    expect(losses["repaired"] > 0, f"nothing was repaired: {seen}, {status}")
-    return seen
