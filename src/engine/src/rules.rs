@@ -59,7 +59,7 @@ pub enum Rule {
     Proof,
     /// After a stall a gap is where the replies stopped ([`crate::infer::stall`]).
     Stall,
-    /// Where replies keep no time no gap has a place ([`crate::measure::rtt`]).
+    /// Where replies keep no time no gap has a place ([`crate::measure::rtt`]), unless attempts find it.
     Blur,
     /// Storms are told in packets and last for the sender's round trip, at any rate
     /// ([`crate::repair::governor`]).

@@ -43,6 +43,8 @@ pub struct Scene {
     pub delay: Nanos,
     /// From when on packets to the clients wait in a queue, and how long.
     pub queue: Option<(Time, Nanos)>,
+    /// From when on clients take up to so long to reply.
+    pub late: Option<(Time, Nanos)>,
     /// Replies wait at the router, which reads them so often; 0: at once.
     pub reads_every: Nanos,
     /// The engine is told for how long.
@@ -74,6 +76,7 @@ impl Default for Scene {
             loss: 0.0,
             delay: MS,
             queue: None,
+            late: None,
             reads_every: 0,
             tells_wait: true,
             frames: 0,
@@ -162,6 +165,7 @@ struct Simulation {
     clients: Vec<Client>,
     lost: HashMap<(u32, u64), Time>,
     outcome: (u64, u64, u64),
+    last_reply: Time,
     waited: u64,
     done: Vec<Done>,
 }
@@ -178,6 +182,7 @@ pub fn run(scene: &Scene) -> Outcome {
         clients: (0..scene.flows).map(|_| Client::default()).collect(),
         lost: HashMap::new(),
         outcome: (0, 0, 0),
+        last_reply: Time::ZERO,
         waited: 0,
         done: Vec::new(),
         scene: scene.clone(),
@@ -293,7 +298,8 @@ impl Simulation {
                     self.over_the_hop(now, &packet, true);
                 }
                 Done::Probe(client) => {
-                    let rtt = 2 * self.scene.delay + self.queue(now) + self.jitter();
+                    let rtt =
+                        2 * self.scene.delay + self.queue(now) + self.jitter() + self.late(now);
                     self.at(now + rtt, Event::ProbeReply(client, rtt));
                 }
                 Done::Pass(Direction::Up, _) | Done::Copy(Direction::Up, _) | Done::Event(_) => {}
@@ -303,6 +309,11 @@ impl Simulation {
 
     fn jitter(&mut self) -> Nanos {
         self.random.below(60_000) as Nanos
+    }
+
+    fn late(&mut self, now: Time) -> Nanos {
+        let late = self.scene.late.filter(|(from, _)| now >= *from);
+        late.map_or(0, |(_, span)| self.random.below(span as u64) as Nanos)
     }
 
     fn queue(&self, now: Time) -> Nanos {
@@ -371,7 +382,10 @@ impl Simulation {
         if self.scene.loss_up > 0.0 && self.random.chance(self.scene.loss_up) {
             return;
         }
-        let arrival = now + self.scene.delay + 100 * US + self.jitter();
+        let after = self.scene.delay + 100 * US + self.jitter() + self.late(now);
+        // No reply overtakes another.
+        let arrival = self.last_reply.max(now + after);
+        self.last_reply = arrival;
         let since_last = arrival.since(Time::ZERO).checked_rem(self.scene.reads_every);
         let waited = since_last.map_or(0, |since| self.scene.reads_every - since);
         self.at(arrival + waited, Event::Read(packet, waited));

@@ -67,6 +67,7 @@ fn scene() -> impl Strategy<Value = Scene> {
             prompt: seed % 5 > 0,
             loss_up: f64::from(loss) / 2000.0,
             queue: queue.map(|(at, span)| (Time::ZERO + SEC + at * MS, span * MS)),
+            late: None,
             ipv6,
             seed,
             config,

@@ -2,7 +2,7 @@
 //! Downloads over a simulated hop: the states that matter are reached, and
 //! the promises hold in them (the router of the harness checks those).
 
-use pemi_engine::{Action, Config, Direction, Engine, Handle, MS, US};
+use pemi_engine::{Action, Config, Direction, Engine, Handle, MS, SEC, Time, US};
 use pemi_engine_tests::hop::{Scene, run};
 use pemi_engine_tests::router::Input;
 
@@ -138,5 +138,17 @@ fn every_packet_goes_on_exactly_once() {
         came.sort_unstable();
         went.sort_unstable();
         assert!(came == went, "{direction:?}");
+    }
+}
+
+/// Attempts that repair something go on where replies keep no time any more: from the third second of
+/// eleven on clients are up to 8 ms late.
+#[test]
+fn losses_are_repaired_where_a_lossy_hop_begins_to_vary() {
+    let late = Some((Time::ZERO + 2 * SEC, 8 * MS));
+    let scene = Scene { loss: 0.02, late, packets: 9000, ..Scene::default() };
+    for seed in 1..=4 {
+        let outcome = run(&Scene { seed, ..scene.clone() });
+        assert!(2 * outcome.repaired > outcome.lost, "{} of {}", outcome.repaired, outcome.lost);
     }
 }

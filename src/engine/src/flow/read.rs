@@ -325,7 +325,12 @@ impl Flow {
             }
             Veto::Missed => cx.missed.is_some_and(|at| cx.came.since(at) <= self.longest_reply()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
-            Veto::Blur => on(Rule::Blur) && self.rtt.blurred(),
+            // Where a hop was seen to lose packets and attempts mostly repair something, enough of them find
+            // the packet.
+            Veto::Blur => {
+                let finds = self.budget.proven() && !cx.hop.doubt.hesitates();
+                on(Rule::Blur) && self.rtt.blurred() && !finds
+            }
             Veto::Stall => on(Rule::Stall) && self.stall.spent(cx.now),
             Veto::Uncounted => self.counted(cx) == 0,
             Veto::Doubt => self.doubts(cx, sign.silent && on(Rule::Answer), self.budget.proven()),
