@@ -122,6 +122,8 @@ pub enum Rule {
     Again,
     /// Who does not heed losses is left alone ([`crate::measure::sender`]).
     Sender,
+    /// Nothing is held of losses that make the sender no slower ([`crate::measure::tolerance`]).
+    Tolerance,
     /// What a hop missed while it was away goes again in its order ([`crate::repair::missed`]).
     Missed,
     /// A client's next flow takes up the habit of the one before ([`crate::measure::habit`]).
@@ -137,7 +139,7 @@ pub enum Rule {
 #[cfg(feature = "ablation")]
 impl Rule {
     /// All rules with their names.
-    pub const ALL: [(Rule, &'static str); 52] = [
+    pub const ALL: [(Rule, &'static str); 53] = [
         (Rule::Size, "size"),
         (Rule::Rhythm, "rhythm"),
         (Rule::Skip, "skip"),
@@ -186,6 +188,7 @@ impl Rule {
         (Rule::Behind, "behind"),
         (Rule::Again, "again"),
         (Rule::Sender, "sender"),
+        (Rule::Tolerance, "tolerance"),
         (Rule::Missed, "missed"),
         (Rule::Habit, "habit"),
         (Rule::Pairs, "pairs"),

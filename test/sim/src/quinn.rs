@@ -18,7 +18,7 @@ use quinn_proto::{
 use crate::endpoint::{App, Datagram, Ecn, Endpoint, Progress, REQUEST, STAMP_LEN};
 use crate::random::Random;
 use crate::scenario::{CongestionControl, Flow};
-use crate::senders::{self, Bbr3Config, HystartConfig};
+use crate::senders::{self, Bbr3Config, HystartConfig, RollbackConfig};
 use crate::session::Plain;
 
 /// From the arrival of data to the application's reading it. Real clients read in
@@ -414,6 +414,9 @@ fn transport(congestion: CongestionControl, first_flight: u64) -> TransportConfi
         }
         CongestionControl::Hystart => {
             config.congestion_controller_factory(Arc::new(HystartConfig::RFC));
+        }
+        CongestionControl::Rollback => {
+            config.congestion_controller_factory(Arc::new(RollbackConfig));
         }
         CongestionControl::QuicGo => {
             config.congestion_controller_factory(Arc::new(HystartConfig::QUIC_GO));

@@ -320,6 +320,8 @@ pub enum CongestionControl {
     Hystart,
     /// The same with the windows of quic-go.
     QuicGo,
+    /// CUBIC that takes a cut back where few packets were lost, as quiche.
+    Rollback,
 }
 
 /// Clients; all but quinn's and TCP's are models fed with measured facts.

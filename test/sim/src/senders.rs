@@ -5,9 +5,11 @@
 mod bbr3;
 mod hystart;
 mod rate;
+mod rollback;
 
 pub use bbr3::Bbr3Config;
 pub use hystart::HystartConfig;
+pub use rollback::RollbackConfig;
 
 /// Bytes of a packet that windows are counted in (RFC 9002, section 7.2).
 pub(crate) const PACKET: u64 = 1200;

@@ -51,6 +51,9 @@ impl Flow {
         let varies = cx.config.has(Rule::Repeat) && self.sizes.restless.is();
         let believed = !varies || self.gaps.acknowledges_copy(cx.came, &self.rtt, beat);
         let by_copy = missed || believed && on_time;
+        if by_copy {
+            self.heeds.repaired(self.conceal.active(), self.governor.round_trip());
+        }
         if by_copy && !by_floor {
             if !self.may_be_chance(cx) || missed {
                 self.loses(cx);

@@ -17,6 +17,7 @@ pub(crate) mod reports;
 pub(crate) mod retries;
 pub(crate) mod rtt;
 pub(crate) mod sender;
+pub(crate) mod tolerance;
 pub(crate) mod train;
 pub(crate) mod transfer;
 pub(crate) mod uplink;

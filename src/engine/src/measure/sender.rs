@@ -4,7 +4,8 @@
 //! A sender that does not slow down when it learns of losses gains nothing from their being hidden, and
 //! its model of the path suffers from acknowledgements that wait and from repairs: quinn's BBR takes
 //! two that come close together for bandwidth and overflows the queue before the router from then on.
-//! One reply that is held can do that, so such a sender has to be known before anything is done.
+//! One reply that is held can do that, so such a sender has to be known before anything is done. Others are
+//! harmed by replies that wait alone: see [`super::tolerance`].
 //!
 //! What shows it first is its first flight. A sender that goes by RFC 9002 sends 10 packets and waits
 //! for acknowledgements, and some send 32 (quic-go, Chromium's servers); one with far more in the
@@ -12,8 +13,7 @@
 //! whether it slows down after a loss of which it was told, and when it has done so often enough it is
 //! helped like any other.
 
-use alloc::boxed::Box;
-
+use super::tolerance::Tolerance;
 use crate::time::{Nanos, Time};
 
 /// Packets in the first flight of a sender that goes by RFC 9002 (chosen: a quarter more than the 32
@@ -41,95 +41,81 @@ const DELAY: u8 = 1;
 /// After a pause of so many round trips the counts are of another time (chosen).
 const FORGOTTEN: Nanos = 8;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Before or in the first flight: when it began, and its packets.
-    Flight(Time, u32),
+    /// Before or in the first flight.
+    Flight,
     /// Nothing speaks against it.
     Heeds,
-    Watched(Box<Watch>),
+    Watched,
 }
 
 /// The packets of each round trip, and how they follow losses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Watch {
-    doubt: u8,
-    /// When the current round trip began, its packets and those of the one before.
-    since: Time,
-    packets: u32,
-    before: u32,
-    /// The sender was told of a loss in it.
-    told: bool,
-    /// ... or in an earlier one: packets until then, and round trips until it is judged.
-    pending: Option<(u32, u8)>,
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     state: State,
+    doubt: u8,
+    /// The sender was told of a loss in the current round trip.
+    told: bool,
+    /// ... or in an earlier one: packets until then, and round trips until it is judged.
+    pending: Option<(u32, u8)>,
+    /// When the current round trip or the first flight began, its packets and those of the round trip before.
+    since: Time,
+    packets: u32,
+    before: u32,
+    pub tolerance: Tolerance,
 }
 
 impl Sender {
     pub fn new() -> Sender {
-        Sender { state: State::Flight(Time::ZERO, 0) }
+        Sender {
+            state: State::Flight,
+            doubt: MOST,
+            told: false,
+            pending: None,
+            since: Time::ZERO,
+            packets: 0,
+            before: 0,
+            tolerance: Tolerance::new(),
+        }
     }
 
     /// A packet of the sender's with a short header, this long after the one before; and its round
     /// trip.
     pub fn forwarded(&mut self, now: Time, pause: Nanos, round_trip: Nanos) {
-        match &mut self.state {
-            State::Heeds => {}
-            State::Flight(began, packets) => {
-                let first = *packets == 0;
-                let start = if first { now } else { *began };
-                *began = start;
-                let over =
-                    pause > round_trip / PAUSE_PART && !first || now.since(start) > round_trip;
-                *packets += 1;
-                if over && *packets > GREETING {
-                    self.state = State::Heeds;
-                } else if over {
-                    (*began, *packets) = (now, 1);
-                } else if *packets > LARGEST_FLIGHT {
-                    self.state = State::Watched(Box::new(Watch::new(now)));
-                }
-            }
-            State::Watched(watch) => {
-                watch.forwarded(now, pause, round_trip);
-                if watch.doubt < ALONE {
-                    self.state = State::Heeds;
-                }
-            }
+        match self.state {
+            State::Flight => self.in_flight(now, pause, round_trip),
+            State::Heeds if !self.tolerance.tells() => {}
+            State::Heeds | State::Watched => self.count(now, pause, round_trip.max(1)),
         }
     }
 
-    /// The sender learns of a loss.
-    pub fn told(&mut self) {
-        if let State::Watched(watch) = &mut self.state {
-            watch.told = true;
+    fn in_flight(&mut self, now: Time, pause: Nanos, round_trip: Nanos) {
+        let first = self.packets == 0;
+        if first {
+            self.since = now;
+        }
+        let over = pause > round_trip / PAUSE_PART && !first || now.since(self.since) > round_trip;
+        self.packets += 1;
+        if over && self.packets > GREETING {
+            self.state = State::Heeds;
+        } else if over {
+            (self.since, self.packets) = (now, 1);
+        } else if self.packets > LARGEST_FLIGHT {
+            self.state = State::Watched;
+            (self.since, self.packets) = (now, 0);
         }
     }
 
-    /// Whether nothing is to be done for its packets.
-    pub fn left_alone(&self) -> bool {
-        matches!(self.state, State::Watched(_))
-    }
-}
-
-impl Watch {
-    fn new(now: Time) -> Watch {
-        let since = now;
-        Watch { doubt: MOST, since, packets: 0, before: 0, told: false, pending: None }
-    }
-
-    fn forwarded(&mut self, now: Time, pause: Nanos, round_trip: Nanos) {
-        let round_trip = round_trip.max(1);
-        if pause > round_trip {
+    fn count(&mut self, now: Time, pause: Nanos, round_trip: Nanos) {
+        let forgotten = now.since(self.since) >= FORGOTTEN * round_trip;
+        if forgotten || pause > round_trip {
             // It had nothing to send, or waited for a timeout.
             (self.told, self.pending) = (false, None);
+            self.tolerance.paused();
         }
-        if now.since(self.since) >= FORGOTTEN * round_trip {
-            *self = Watch { doubt: self.doubt, ..Watch::new(now) };
+        if forgotten {
+            (self.since, self.packets, self.before) = (now, 0, 0);
         }
         while now.since(self.since) >= round_trip {
             self.since = self.since + round_trip;
@@ -138,17 +124,41 @@ impl Watch {
         self.packets += 1;
     }
 
+    /// The sender learns of what may be a loss.
+    pub fn told(&mut self) {
+        self.told |= self.state == State::Watched;
+    }
+
+    /// A copy has repaired a loss, of which the sender has learned unless replies were held; its round trip.
+    pub fn repaired(&mut self, held: bool, round_trip: Nanos) {
+        if held {
+            self.tolerance.held_well(round_trip);
+        } else {
+            self.told |= self.tolerance.tells();
+        }
+    }
+
+    /// Whether nothing is to be done for its packets.
+    pub fn left_alone(&self) -> bool {
+        self.state == State::Watched
+    }
+
     fn end_round_trip(&mut self) {
         let packets = self.packets;
-        self.pending = match self.pending.take() {
-            Some((most, 0)) => {
-                self.judge(most, packets);
-                None
-            }
-            Some((most, left)) => Some((most.max(packets), left - 1)),
-            None if self.told => Some((packets.max(self.before), DELAY)),
-            None => None,
-        };
+        let most = packets.max(self.before);
+        if self.state == State::Watched {
+            self.pending = match self.pending.take() {
+                Some((most, 0)) => {
+                    self.judge(most, packets);
+                    None
+                }
+                Some((most, left)) => Some((most.max(packets), left - 1)),
+                None if self.told => Some((most, DELAY)),
+                None => None,
+            };
+        } else {
+            self.tolerance.round_trip(packets, most, self.told);
+        }
         (self.before, self.packets, self.told) = (packets, 0, false);
     }
 
@@ -161,6 +171,9 @@ impl Watch {
             true => self.doubt - ACQUITS.min(self.doubt),
             false => MOST.min(self.doubt + 1),
         };
+        if self.doubt < ALONE {
+            self.state = State::Heeds;
+        }
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) fn name(cc: CongestionControl) -> &'static str {
         CongestionControl::Bbr3 => "bbr3",
         CongestionControl::Hystart => "hystart",
         CongestionControl::QuicGo => "quic-go",
+        CongestionControl::Rollback => "rollback",
     }
 }
 
