@@ -66,7 +66,7 @@ impl Flow {
             last_attempt: opened,
             sign,
             attempts_allowed: u8::try_from(attempt.attempts).unwrap_or(u8::MAX),
-            span: attempt.span,
+            span: u32::try_from(attempt.span).unwrap_or(u32::MAX),
             silence: u32::try_from(cx.came.since(self.certain)).unwrap_or(u32::MAX),
             heard: 0,
             told: 0,

@@ -45,8 +45,8 @@ pub(crate) struct Gap {
     pub sign: GapSign,
     /// Attempts to be made in all.
     pub attempts_allowed: u8,
-    /// Time to wait for the reply to an attempt.
-    pub span: Nanos,
+    /// Time to wait for the reply to an attempt, no longer than fits: nothing is held for as long.
+    pub span: u32,
     /// For how long nothing certain had come before the acknowledgement that showed it.
     pub silence: u32,
     /// After this time the last acknowledgement came that can tell of no copy ...
@@ -64,7 +64,7 @@ impl Gap {
 
     fn sent(&mut self, now: Time) {
         (self.last_attempt, self.told) = (now, 0);
-        self.overdue = now + self.span;
+        self.overdue = now + Nanos::from(self.span);
     }
 
     /// More goes out in the same attempt.
@@ -139,13 +139,13 @@ impl Gap {
     /// Whether the sender cannot yet take the packet for lost from a reply that `trigger`
     /// caused, and the gap should be closed within `patience`.
     pub fn harmless(&self, trigger: u64, patience: Nanos) -> bool {
-        trigger < self.missing + PACKET_THRESHOLD && self.span <= patience
+        trigger < self.missing + PACKET_THRESHOLD && Nanos::from(self.span) <= patience
     }
 
     /// For how long attempts can go on from now.
     pub fn patience(&self) -> Nanos {
         let left = self.attempts_allowed.saturating_sub(self.attempts);
-        self.span.saturating_mul(Nanos::from(left) + 1)
+        Nanos::from(self.span) * (Nanos::from(left) + 1)
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) mod tests {
             last_attempt: Time::ZERO,
             sign: GapSign { step: 2, excess: 2, kind, silent: false, shown: Time::ZERO },
             attempts_allowed: 3,
-            span: 4 * MS,
+            span: 4 * MS as u32,
             silence: 0,
             heard: 0,
             told: 0,
