@@ -36,6 +36,11 @@ const CLIENT_IDS: [u8; 4] = [0, 0, 1, 2];
 /// Of a hundred flows beside the first so many are calls, and so many are downloads by TCP.
 const CALLS: u64 = 20;
 const BY_TCP: u64 = 15;
+/// Of a hundred senders so many leave out a packet number after so many on average (quiche: half to two windows,
+/// s2n-quic at 10 Mbit/s: 80), and so many have a Cubic that takes cuts back.
+const LEAVE_OUT: u64 = 20;
+const LEFT_OUT_AFTER: [u64; 4] = [40, 80, 160, 500];
+const TAKE_BACK: u64 = 10;
 /// A call lasts for so long, and takes no more than this of the way (chosen: so that several fit).
 const CALL_SECONDS: f64 = 6.0;
 const CALL_KBPS_PER_MBIT: f64 = 250.0;
@@ -81,7 +86,8 @@ type Options = Vec<(&'static str, String)>;
 pub fn one(number: u64, clean: bool) -> Drawn {
     let mut dice = Dice(Random::new(number));
     let (mut options, rate, lossy) = path(&mut dice, clean);
-    let download = download(&mut dice, rate);
+    let mut download = download(&mut dice, rate);
+    peculiar(&mut dice, &mut download);
     options.extend(download.iter().map(|(name, value)| format!("flow.{name}={value}")));
     Drawn { number, options, flows: Vec::new(), lossy }
 }
@@ -171,10 +177,24 @@ fn ends(dice: &mut Dice) -> Options {
     ]
 }
 
+/// What few senders do. It is drawn after all else, which stays as it was before there was this.
+fn peculiar(dice: &mut Dice, flow: &mut Options) {
+    let (leaves_out, after) = (dice.percent(LEAVE_OUT), dice.of(&LEFT_OUT_AFTER));
+    let takes_back = dice.percent(TAKE_BACK);
+    // A client that is no model takes no packets for ones with other numbers.
+    let real = |(name, value): &(&str, String)| *name == "client" && value == "\"quinn\"";
+    if leaves_out && !flow.iter().any(real) {
+        flow.push(("skips_every", after.to_string()));
+    }
+    if takes_back && let Some((_, cc)) = flow.iter_mut().find(|(name, _)| *name == "cc") {
+        *cc = "\"rollback\"".into();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{AppKind, LossModel};
+    use crate::scenario::{AppKind, CongestionControl, LossModel};
 
     #[test]
     fn a_number_is_a_case() {
@@ -203,6 +223,15 @@ mod tests {
                 assert_eq!((&scenario.wifi.loss_down, &scenario.wifi.loss_up), (&none, &none));
             }
         }
+    }
+
+    #[test]
+    fn some_senders_are_peculiar() {
+        let drawn = (0..200).map(|number| one(number, false).scenario(&[]).unwrap());
+        let flows: Vec<_> = drawn.map(|scenario| scenario.flows[0].clone()).collect();
+        let leave_out = flows.iter().filter(|flow| flow.skips_every > 0).count();
+        let take_back = flows.iter().filter(|flow| flow.cc == CongestionControl::Rollback).count();
+        assert!((20..60).contains(&leave_out) && (10..35).contains(&take_back));
     }
 
     #[test]
