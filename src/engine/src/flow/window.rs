@@ -70,12 +70,13 @@ impl Flow {
     }
 
     /// Probes bound the round trip. Where losses are reported nothing is named by when a reply comes, so
-    /// how close packets are matters nothing.
+    /// how close packets are matters nothing. A full packet takes longer than a probe, by as much as is known.
     /// After attempts in vain they do so more closely where it is known how long packets wait: replies that come
     /// regularly follow an estimate that is wrong by a packet as well, and then each names the wrong one.
     pub(super) fn heed_probes(&mut self, cx: &Context<'_>) {
         let queues = self.queues(cx);
-        let ping = if queues { cx.hop.bare_ping(cx.now) } else { cx.hop.ping(cx.now) };
+        let known = cx.hop.link.full().is_some();
+        let ping = if known { cx.hop.bare_ping(cx.now) } else { cx.hop.ping(cx.now) };
         let Some(ping) = ping.filter(|_| cx.config.has(Rule::Probe)) else { return };
         let closely = cx.config.has(Rule::Handshake) && !self.is_reported(cx);
         self.rtt.bound(ping, closely.then(|| self.pace.spacing()));

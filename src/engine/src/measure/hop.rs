@@ -24,7 +24,7 @@ const UNDECIDED_GAP: Nanos = FIRST_PROBE_GAP;
 /// than most queues; which of several a queue explains would not be known).
 const UNDER_WAY: Nanos = 500 * MS;
 /// Behind a packet one goes only after so many times as long: it is not known whether that overtook it, and
-/// replies come as often (chosen: the fewest).
+/// replies come as often (chosen: the fewest). While it is asked for one behind a packet the others wait as long.
 const BEHIND_TIMES: Nanos = 2;
 /// What a full packet takes longer than a probe is at least so many quarters of what the model says, as many are
 /// not as long as can be (chosen: 1,200 bytes, RFC 9000, section 14.1).
@@ -147,7 +147,7 @@ impl Hop {
         } else {
             self.tunables.probe_gap()
         };
-        let gap = if behind { BEHIND_TIMES * gap } else { gap };
+        let gap = if behind == self.link.asks_behind() { gap } else { BEHIND_TIMES * gap };
         let under_way = self.unanswered == 1 && self.base().is_some();
         let gap = if under_way { gap.max(UNDER_WAY) } else { gap };
         let early = self.last_probe.is_some_and(|last| now.since(last) < gap);
@@ -176,6 +176,11 @@ impl Hop {
         let base = self.base().unwrap_or(rtt);
         // What the queue explains of it is not known exactly, and no probe is quicker than the quickest.
         let bare = (rtt - self.link.probed(now, rtt, rtt - base)).max(base);
+        // What one right behind a packet takes says nothing of the hop itself, if others are asked as often.
+        let asks = self.link.is_undecided() && self.link.full().is_none();
+        if asks && self.link.was_behind() && self.fresh(now, STANDING_WINDOW).next().is_some() {
+            return;
+        }
         let [rtt, bare] = [rtt, bare].map(|it| u32::try_from(it).unwrap_or(0));
         self.samples.push(Sample { at: now, rtt, bare });
         [self.ping, self.bare] = [|it: Sample| it.rtt, |it: Sample| it.bare].map(|of| {
@@ -321,6 +326,31 @@ mod tests {
         assert!(hop.wants_probe(at(100), true, false));
         let sent = (101..1000).find(|ms| hop.wants_probe(at(*ms), true, false));
         assert_eq!(sent, Some(600), "or when it has not come for long");
+    }
+
+    #[test]
+    fn what_a_probe_waits_behind_a_packet_is_not_the_hops_own_delay() {
+        let mut hop = Hop::new(at(0), Tunables::DEFAULT);
+        for ms in [0, 10, 20, 30] {
+            assert!(hop.wants_probe(at(ms), false, false));
+            hop.probed(at(ms + 2), 2 * MS);
+        }
+        // Something waits, and for how long is not known.
+        (0..8).for_each(|_| _ = hop.link.sent(at(300), 1500));
+        assert!(hop.wants_probe(at(300), false, false));
+        hop.probed(at(305), 5 * MS);
+        let samples = hop.samples.len();
+        assert!(hop.link.asks_behind() && hop.wants_probe(at(320), false, true));
+        hop.link.sent(at(320), 1500);
+        hop.probed(at(325), 5 * MS);
+        assert_eq!(hop.samples.len(), samples);
+        assert!(hop.wants_probe(at(400), false, false));
+        hop.probed(at(402), 2 * MS);
+        assert_eq!(hop.samples.len(), samples + 1);
+        assert!(hop.link.asks_behind() && hop.wants_probe(at(1200), false, true));
+        hop.link.sent(at(1200), 1500);
+        hop.probed(at(1205), 5 * MS);
+        assert_eq!(hop.samples.len(), samples + 2, "if there is no other");
     }
 
     #[test]

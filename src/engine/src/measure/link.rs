@@ -22,6 +22,9 @@ const STRETCHES: usize = 8;
 /// Stretches with fewer bytes tell nothing (chosen: so many packets that a host's lateness in the quickest
 /// probe is a hundredth of what they take).
 const LEAST_BYTES: u32 = 8 * 1024;
+/// ... but those of a packet that a probe went right behind: all that it waited for was that (chosen: the shortest
+/// of which a whole number of KiB is told).
+const LEAST_PACKET: u32 = 1024;
 /// No stretch has as many (chosen: more than a hundred of the longest packets).
 const MOST_BYTES: u32 = 1 << 24;
 /// Stretches that took longer were not without a pause (chosen: that many packets at 1 Mbit/s).
@@ -95,6 +98,8 @@ struct Probe {
     sent: u32,
     /// The next packet goes before it, if that comes at the same time.
     behind: bool,
+    /// That packet, if there is one.
+    packet: Stretch,
 }
 
 /// The model of one client's hop.
@@ -147,6 +152,7 @@ impl Link {
         let at = self.free.max(now);
         self.free = (at + self.takes(bytes)).min(now + LONGEST);
         if self.probe.behind && self.probe.at == now {
+            self.probe.packet = Stretch { since: grains(now), before: self.probe.sent };
             (self.probe.free, self.probe.sent) = (self.free, self.sent);
             self.probe.behind = false;
         }
@@ -165,7 +171,8 @@ impl Link {
         if self.is_undecided() {
             self.questions += 1;
         }
-        self.probe = Probe { at: now, free: self.free, sent: self.sent, behind };
+        let packet = Stretch { since: 0, before: self.sent };
+        self.probe = Probe { at: now, free: self.free, sent: self.sent, behind, packet };
     }
 
     /// One came back after so long, so much later than the quickest of late; gives how much of that the queue
@@ -185,12 +192,22 @@ impl Link {
         let mut goes_on = false;
         if late <= LATEST {
             let stretches = self.stretches;
-            stretches.iter().for_each(|stretch| _ = self.served(now, stretch, passed));
-            goes_on = self.served(now, self.passed, passed.wrapping_add(LATE_GRAINS));
+            stretches.iter().for_each(|stretch| _ = self.served(now, stretch, passed, LEAST_BYTES));
+            // A packet that was lost or overtaken is nothing to wait for. The more probes, the less is the quickest
+            // of them late.
+            if before > 0 && late > before as i32 / AGREES_PART {
+                let slack = LATE_GRAINS / u32::from(self.questions).max(1);
+                self.served(now, probe.packet, passed.wrapping_add(slack), LEAST_PACKET);
+            }
+            let passed = passed.wrapping_add(LATE_GRAINS);
+            goes_on = self.served(now, self.passed, passed, LEAST_BYTES);
         }
         if !goes_on {
-            // After a long queue nothing began in time.
-            let since = if late <= LATEST { passed } else { passed.wrapping_sub(LONGEST_GRAINS) };
+            // It may have waited on its way back as well, and what it waits for right behind a packet the model has
+            // no shorter than it is. After a long queue nothing began in time.
+            let began = if before > 0 && self.was_behind() { late.min(wait) } else { late };
+            let began = grains(left + Nanos::from(began));
+            let since = if late <= LATEST { began } else { began.wrapping_sub(LONGEST_GRAINS) };
             self.passed = Stretch { since, before: probe.sent };
         }
         let error = late - wait;
@@ -220,21 +237,21 @@ impl Link {
     }
 
     /// What was sent from the beginning of a stretch until the probe had passed by then; gives whether no
-    /// other took less time for as much, so that it had no pause.
+    /// other took less time for as much, so that it had no pause. Fewer bytes than the `least` tell nothing.
     #[inline(never)]
-    fn served(&mut self, now: Time, stretch: Stretch, passed: u32) -> bool {
+    fn served(&mut self, now: Time, stretch: Stretch, passed: u32, least: u32) -> bool {
         let bytes = self.probe.sent.wrapping_sub(stretch.before);
         let took = passed.wrapping_sub(stretch.since);
         // What began after the probe seems to be long ago.
-        if !(LEAST_BYTES..MOST_BYTES).contains(&bytes) || took > LONGEST_GRAINS {
+        if !(least..MOST_BYTES).contains(&bytes) || took > LONGEST_GRAINS {
             return false;
         }
         let kib = ((Nanos::from(took) * GRAIN) << 10) / Nanos::from(bytes);
-        let least = self.kib.push(now, kib);
-        if least {
+        let quickest = self.kib.push(now, kib);
+        if quickest {
             self.told_by = bytes >> 10;
         }
-        least
+        quickest
     }
 
     /// A probe was quicker than the quickest by this much: stretches took as much longer than was thought.
@@ -248,6 +265,17 @@ impl Link {
     /// Whether packets wait, and how long is not known for certain.
     pub fn is_undecided(&self) -> bool {
         (1..QUESTIONS).contains(&self.questions)
+    }
+
+    /// Whether the last probe went right behind a packet.
+    pub fn was_behind(&self) -> bool {
+        self.probe.packet.before != self.probe.sent
+    }
+
+    /// Whether the next probe goes right behind a packet, as every second one does while it is undecided: what comes
+    /// from the client and has one sent comes when the hop mostly sends nothing.
+    pub fn asks_behind(&self) -> bool {
+        self.is_undecided() && !self.questions.is_multiple_of(2)
     }
 
     /// How long a full packet takes, if the model is right.

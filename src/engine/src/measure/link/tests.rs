@@ -273,3 +273,51 @@ fn nothing_is_made_of_a_clock_that_jumps() {
     let now = at(1000);
     assert!(link.sent(now, 0).since(now) <= LONGEST || link.full().is_none());
 }
+
+/// Packets twice as far apart as the hop takes for one, and a probe after each tenth, right `behind` it or when it
+/// has passed.
+fn probed_alone(behind: bool) -> Link {
+    let mut link = Link::new(at(0));
+    for n in 0..200 {
+        let now = at(0) + n * 2 * SERVICE;
+        let probed = n % 10 == 3;
+        if probed && behind {
+            link.probe(now, true);
+        }
+        link.sent(now, LEN);
+        let late = if behind { SERVICE } else { 0 };
+        let sent = now + SERVICE - late;
+        if probed && !behind {
+            link.probe(sent, false);
+        }
+        if probed {
+            link.probed(sent + late, late, late);
+        }
+    }
+    link
+}
+
+#[test]
+fn what_a_probe_right_behind_a_packet_waits_for_is_that_packet() {
+    let full = probed_alone(true).full().expect("it is known");
+    assert!((SERVICE..=SERVICE + LATE + SERVICE / 50).contains(&full), "{full}");
+    assert_eq!(probed_alone(false).full(), None, "a probe that waits for nothing tells nothing");
+}
+
+#[test]
+fn every_second_probe_goes_behind_a_packet_while_it_is_undecided() {
+    let mut link = Link::new(at(0));
+    for n in 0..8 {
+        link.sent(at(0) + n, LEN);
+    }
+    link.probe(at(1), false);
+    link.probed(at(1) + 8 * SERVICE, 8 * SERVICE, 8 * SERVICE);
+    for _ in 0..4 {
+        assert!(link.asks_behind());
+        link.probe(at(2), true);
+        assert!(!link.asks_behind());
+        link.probe(at(3), false);
+    }
+    link.questions = 0;
+    assert!(!link.asks_behind());
+}
