@@ -275,8 +275,8 @@ fn nothing_is_made_of_a_clock_that_jumps() {
 }
 
 /// Packets twice as far apart as the hop takes for one, and a probe after each tenth, right `behind` it or when it
-/// has passed.
-fn probed_alone(behind: bool) -> Link {
+/// has passed. Every so manieth packet before a probe is `lost`, and the probe waits for nothing.
+fn probed_alone(behind: bool, lost: Nanos) -> Link {
     let mut link = Link::new(at(0));
     for n in 0..200 {
         let now = at(0) + n * 2 * SERVICE;
@@ -285,8 +285,9 @@ fn probed_alone(behind: bool) -> Link {
             link.probe(now, true);
         }
         link.sent(now, LEN);
-        let late = if behind { SERVICE } else { 0 };
-        let sent = now + SERVICE - late;
+        let waits = behind && n / 10 % lost != lost - 1;
+        let late = if waits { SERVICE } else { 0 };
+        let sent = if behind { now } else { now + SERVICE };
         if probed && !behind {
             link.probe(sent, false);
         }
@@ -299,9 +300,19 @@ fn probed_alone(behind: bool) -> Link {
 
 #[test]
 fn what_a_probe_right_behind_a_packet_waits_for_is_that_packet() {
-    let full = probed_alone(true).full().expect("it is known");
+    let full = probed_alone(true, Nanos::MAX).full().expect("it is known");
     assert!((SERVICE..=SERVICE + LATE + SERVICE / 50).contains(&full), "{full}");
-    assert_eq!(probed_alone(false).full(), None, "a probe that waits for nothing tells nothing");
+    assert_eq!(
+        probed_alone(false, Nanos::MAX).full(),
+        None,
+        "a probe that waits for nothing tells nothing"
+    );
+}
+
+#[test]
+fn a_packet_that_a_probe_has_not_waited_for_makes_no_rate_too_high() {
+    let full = probed_alone(true, 7).takes(FULL_BYTES);
+    assert!((SERVICE..=SERVICE + LATE + SERVICE / 50).contains(&full), "{full}");
 }
 
 #[test]
