@@ -186,10 +186,12 @@ impl Flow {
         (replies.soonest + self.pace.spacing() / 2).min(replies.usual)
     }
 
-    /// Whether the client replies in a way in which what it shows tells of a time.
+    /// Whether the client replies in a way in which what it shows tells of a time. Of one that counts to ten a
+    /// reply before that names its packet, unless packets are closer than hosts keep time.
     fn may_name_windows(&self, cx: &Context<'_>) -> bool {
         let counts = self.rhythm.decimating() || self.rhythm.counts_high();
-        cx.config.has(Rule::Window) && self.uplink.is_none() && (!counts || self.reads_batches())
+        let names_one = counts && self.pace.spacing() >= CLOSE && !self.reads_batches();
+        cx.config.has(Rule::Window) && self.uplink.is_none() && !names_one
     }
 
     /// Whether the host is so late that it cannot but reply to as many packets as it seems to count to: what

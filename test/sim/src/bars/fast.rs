@@ -18,7 +18,7 @@ const HANDSHAKES_MS: [f64; 2] = [0.5, 1.0];
 
 /// Both clients at 50 and 100 Mbit/s with hosts as they are, with prompt ones and with such whose handshakes take
 /// as long as real ones, prompt ones at 300, short downloads at 100, links that are equally fast, and a hop that is
-/// the slower one.
+/// the slower one, and clients that count.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (rate, share) in [(50.0, 0.8), (100.0, 0.5)] {
@@ -73,7 +73,23 @@ pub fn cases() -> Vec<Case> {
             cases.push(case(title, scenario, &bars));
         }
     }
+    cases.extend(counting());
     cases
+}
+
+/// Clients that reply to every tenth packet, and before that where one is missing: that one is named no better
+/// than by clients that reply to each, as packets are closer than the host keeps time.
+fn counting() -> impl Iterator<Item = Case> {
+    let clients = [
+        (50.0, ("Chromium", ClientKind::Chromium), 2.4),
+        (100.0, ("Chromium", ClientKind::Chromium), 2.5),
+        (100.0, ("every 10th", ClientKind::Every10), 5.0),
+    ];
+    clients.into_iter().map(|(rate, (name, client), times)| {
+        let flow = Flow { client, wake_ms: 0.3, ..Flow::default() };
+        let title = format!("fast, counting, {rate} Mbit/s, {name} 1 %");
+        case(title, path(rate, 2.0, 1.0, flow), &[Bar::MeanTimesOff(times)])
+    })
 }
 
 /// A WAN of this rate and 10 ms, a hop so many times as fast, and losses both ways.
