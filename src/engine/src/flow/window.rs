@@ -248,6 +248,8 @@ impl Flow {
         let from = match last {
             // That may have been held up itself.
             Some(last) if held_up => last - HELD_UP,
+            // A host that reads in batches acknowledges with each reply all that came since the one before.
+            Some(last) if self.rhythm.batch_wait() > 0 => last,
             last => last.unwrap_or(Time::ZERO).max(shown - soonest - lateness),
         } - 2 * MARGIN;
         let window = (from, shown - soonest + MARGIN);
