@@ -31,6 +31,9 @@ const TIME_THRESHOLD_PART: Nanos = 8;
 enum Veto {
     /// The rule that saw it is switched off.
     SwitchedOff,
+    /// It rests on the smallest of the last sizes alone, which has mostly meant nothing, and copies
+    /// are scarce.
+    Scarce,
     /// It may be the reply to a packet that was not seen.
     Missed,
     /// The sender does not heed losses.
@@ -55,9 +58,10 @@ enum Veto {
 
 impl Veto {
     /// The order in which they are asked.
-    const ORDER: [Veto; 11] = [
+    const ORDER: [Veto; 12] = [
         Veto::SwitchedOff,
         Veto::Restless,
+        Veto::Scarce,
         Veto::Missed,
         Veto::Indifferent,
         Veto::Congestion,
@@ -323,6 +327,10 @@ impl Flow {
                     && self.sizes.restless.is()
                     && self.pairs.as_ref().is_some_and(|pairs| pairs.found_clean(self.packets))
             }
+            Veto::Scarce => {
+                let weak = sign.kind == SignKind::Floor && self.governor.weak(cx.now, sign.kind);
+                on(Rule::Budget) && weak && self.budget.scarce()
+            }
             Veto::Missed => cx.missed.is_some_and(|at| cx.came.since(at) <= self.longest_reply()),
             Veto::Congestion => on(Rule::Guard) && self.guard.congested(cx.now, cx.hop),
             // Where a hop was seen to lose packets and attempts mostly repair something, enough of them find
@@ -355,7 +363,7 @@ impl Flow {
     fn vetoed(&mut self, cx: &mut Context<'_>, veto: Veto, size: i32, silent: bool) -> Reading {
         self.heeds.told();
         match veto {
-            Veto::SwitchedOff | Veto::Missed | Veto::Restless => {}
+            Veto::SwitchedOff | Veto::Missed | Veto::Restless | Veto::Scarce => {}
             Veto::Congestion => cx.stats.losses_congestion += 1,
             Veto::Indifferent | Veto::Blur | Veto::Stall | Veto::Uncounted | Veto::Doubt => {
                 cx.stats.losses_upstream += 1;

@@ -24,6 +24,9 @@ const MARGIN: Nanos = 100 * US;
 /// A copy's reply may (chosen: the grain of clocks, as what comes sooner is taken for no repair).
 const EARLY: Nanos = 40 * US;
 
+/// What came since the reply before is no older than so many times what batches take on average (chosen: a host that
+/// looks at any time within a span takes twice the mean at most, and a reply may be lost).
+const BATCHES: Nanos = 3;
 /// A hop is hardly faster where a full packet takes all but one part in so many of the time between two
 /// (chosen: halfway between equal links, and a hop twice as fast where nothing waits).
 const QUEUES: Nanos = 4;
@@ -243,6 +246,8 @@ impl Flow {
         let held_up = self.is_held_up(cx);
         let replies = if held_up { self.any_replies() } else { self.expected_replies(cx) }?;
         let Replies { soonest, lateness, .. } = replies;
+        // A host that reads in batches acknowledges with each reply all that came since the one before.
+        let lateness = lateness.max(BATCHES * self.rhythm.batch_wait());
         // What came before the last one would have shown the gap to it.
         let last = last.filter(|last| *last < shown).map(|last| last - soonest);
         let from = match last {

@@ -199,7 +199,7 @@ impl Rhythm {
     // Inlined it takes 330 bytes more on MIPS.
     #[inline(never)]
     pub fn batch_wait(&self) -> Nanos {
-        let some = (OFTEN..self.tunables.decimating_from()).contains(&self.counts.usual());
+        let some = self.counts.usual() >= OFTEN && !self.counts_high();
         if some && !(self.counts.steady() && self.constant) && !self.decimating {
             self.reply_gap
         } else {

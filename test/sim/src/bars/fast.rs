@@ -18,7 +18,7 @@ const HANDSHAKES_MS: [f64; 2] = [0.5, 1.0];
 
 /// Both clients at 50 and 100 Mbit/s with hosts as they are, with prompt ones and with such whose handshakes take
 /// as long as real ones, prompt ones at 300, short downloads at 100, links that are equally fast, and a hop that is
-/// the slower one, and clients that count.
+/// the slower one, later hosts, and clients that count.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (rate, share) in [(50.0, 0.8), (100.0, 0.5)] {
@@ -73,8 +73,18 @@ pub fn cases() -> Vec<Case> {
             cases.push(case(title, scenario, &bars));
         }
     }
+    cases.extend(late());
     cases.extend(counting());
     cases
+}
+
+/// Hosts that are four packets late: what they reply to is all that has come since they last did.
+fn late() -> impl Iterator<Item = Case> {
+    CLIENTS.into_iter().zip([4.5, 3.0]).map(|((name, client), times)| {
+        let flow = Flow { client, wake_ms: 1.0, ..Flow::default() };
+        let title = format!("fast, late host, 50 Mbit/s, {name} 1 %");
+        case(title, path(50.0, 2.0, 1.0, flow), &[Bar::MeanTimesOff(times)])
+    })
 }
 
 /// Clients that reply to every tenth packet, and before that where one is missing: that one is named no better

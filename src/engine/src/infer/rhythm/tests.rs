@@ -175,18 +175,27 @@ fn a_frame_of_the_clients_own_is_out_of_step_but_the_next_reply_is_not() {
     assert_eq!(early(&beats), [294]);
 }
 
+/// Which packets a client replies to that lets so many pass, in turn.
+fn taking_turns(counts: [u64; 5]) -> alloc::vec::Vec<u64> {
+    let sum = |n: &mut u64, count| {
+        *n += count;
+        Some(*n)
+    };
+    counts.into_iter().cycle().take(60).scan(0, sum).collect()
+}
+
 #[test]
 fn counts_that_are_not_mostly_the_same_are_no_rhythm() {
-    let mut n = 0;
-    let counts = [5, 9, 7, 6, 8].into_iter().cycle().take(60);
-    let acknowledged: alloc::vec::Vec<u64> = counts
-        .map(|count| {
-            n += count;
-            n
-        })
-        .collect();
-    let (rhythm, beats) = beats(acknowledged);
+    let (rhythm, beats) = beats(taking_turns([5, 9, 7, 6, 8]));
     assert!(!rhythm.counts_high() && early(&beats).is_empty());
+}
+
+#[test]
+fn packets_wait_for_hosts_that_read_any_number_together_and_for_none_that_count() {
+    let waits = beats(taking_turns([5, 12, 8, 6, 10])).0.batch_wait();
+    // Eight of 1.2 ms on average.
+    assert!((8 * MS..11 * MS).contains(&waits), "{waits}");
+    assert_eq!(beats((1..60).map(|n| n * 10)).0.batch_wait(), 0);
 }
 
 const TENTH: Habit = Habit { count: 10, alike: true, paired: false, timer: None };
