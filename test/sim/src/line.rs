@@ -67,7 +67,9 @@ pub fn line(epoch: Instant, flow: &Flow, seed: u64) -> Line {
     Line {
         server: Host::new(server, 0, 0, 0, 0),
         client: Host::new(client, start, ms(flow.wake_ms), ms(flow.batch_ms), random.next())
-            .with_handshake(ms(flow.handshake_ms)),
+            .with_handshake(ms(flow.handshake_ms))
+            .with_replies(ms(flow.reply_ms))
+            .with_pauses(flow.pause_percent, ms(flow.pause_ms)),
         start,
         helped: flow.helped && flow.client != ClientKind::Tcp,
         tcp: flow.client == ClientKind::Tcp,

@@ -234,6 +234,13 @@ pub struct Flow {
     pub wake_ms: f64,
     /// The client host collects packets for this long after the first, ms.
     pub batch_ms: f64,
+    /// What the client makes of what it has read leaves up to this much later, ms, and tells of nothing that has
+    /// come by then.
+    pub reply_ms: f64,
+    /// Of a hundred batches so many are read later still, by up to this, ms.
+    pub pause_percent: f64,
+    /// See `pause_percent`.
+    pub pause_ms: f64,
     /// The client takes this much longer for the first batch, in which the server's certificate and keys
     /// come, ms.
     pub handshake_ms: f64,
@@ -267,6 +274,9 @@ impl Default for Flow {
             client: ClientKind::Quinn,
             wake_ms: WAKE_MS,
             batch_ms: 0.0,
+            reply_ms: 0.0,
+            pause_percent: 0.0,
+            pause_ms: 0.0,
             handshake_ms: 0.0,
             skips_every: 0,
             first_flight: 0,

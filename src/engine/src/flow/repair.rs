@@ -109,8 +109,6 @@ impl Flow {
         // their fault, unless it was so often in vain that attempts are put off.
         let free = if window.is_some() && !cx.hop.doubt.hesitates() { WINDOW_WIDTH } else { 0 };
         let allowed = self.budget.first_attempt(sharp, window.is_some()).max(free);
-        let conceals =
-            self.pays(cx) && cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted();
         Facts {
             tunables: cx.config.tunables(),
             sign: sign.kind,
@@ -137,9 +135,14 @@ impl Flow {
             allowed: allowed.min(self.counted(cx)),
             missing,
             sent: self.packets,
-            conceal: conceals.then_some(cx.config.hold_cap),
+            conceal: self.conceals(cx).then_some(cx.config.hold_cap),
             heeds_overtaking: cx.config.has(Rule::Overtake),
         }
+    }
+
+    /// Whether replies that tell of a loss are held back.
+    pub(super) fn conceals(&self, cx: &Context<'_>) -> bool {
+        self.pays(cx) && cx.config.conceal && cx.config.has(Rule::Conceal) && self.trusted()
     }
 
     /// Whether replies may be held although it may turn out to be in vain. Losses that make the sender no slower are

@@ -25,8 +25,9 @@ const OWN_DATA_EXCESS: i32 = 12;
 /// A decimating client replies after no more packets than this (chosen: more than twice the ten
 /// of Chromium; higher counts are pauses).
 const DECIMATING_TO: u64 = 24;
-/// Long counts that show that a client has begun to decimate (chosen: one may be a lost reply).
-const LONG_COUNTS: u32 = 2;
+/// Long counts of one length in a row that show that a client has begun to decimate (chosen: one may be a
+/// lost reply, and two batches of a host that is late are equally long by chance).
+const LONG_COUNTS: u32 = 3;
 /// A count of less than this share of the usual one is short, in percent (chosen: half of it and
 /// a little, as lost replies make counts longer and not shorter).
 const SHORT_PERCENT: u64 = 60;

@@ -137,6 +137,13 @@ impl Conceal {
         self.first + Nanos::from(*after) * US
     }
 
+    /// Begins an episode that ends with the next reply, or at `until` if none comes.
+    pub fn await_next(&mut self, now: Time, until: Time) {
+        (self.since, self.latest) = (now, until);
+        (self.waits, self.own_data, self.ending) = (false, false, true);
+        self.deadline = Some(until);
+    }
+
     /// What is held waits to be told whether anything was lost, each packet for `patience`;
     /// nothing if an episode is under way.
     pub fn wait(&mut self, patience: Nanos) {
@@ -307,6 +314,19 @@ mod tests {
         c.await_first(at(150));
         c.first_came(at(130), at(140), 60 * MS);
         assert_eq!(c.deadline(), Some(at(160)), "it is held already");
+    }
+
+    #[test]
+    fn what_awaits_the_next_reply_is_an_episode_of_its_own() {
+        let mut c = Conceal::new(Tunables::DEFAULT);
+        let at = |ms| Time::ZERO + ms * MS;
+        c.await_next(at(10), at(13));
+        assert!(c.hold(at(10), Handle(1)));
+        assert_eq!((c.active(), c.ending(), c.deadline()), (true, true, Some(at(13))));
+        assert!(!c.extend(at(11), at(90), 60 * MS), "the gap was real: it goes on");
+        assert_eq!((c.ending(), c.deadline()), (false, Some(at(70))), "and began with the first");
+        assert_eq!(released(&mut c, false), [1]);
+        assert!(!c.active());
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub fn cases() -> Vec<Case> {
 
 /// Hosts that are four packets late: what they reply to is all that has come since they last did.
 fn late() -> impl Iterator<Item = Case> {
-    CLIENTS.into_iter().zip([4.5, 3.0]).map(|((name, client), times)| {
+    CLIENTS.into_iter().zip([5.2, 3.9]).map(|((name, client), times)| {
         let flow = Flow { client, wake_ms: 1.0, ..Flow::default() };
         let title = format!("fast, late host, 50 Mbit/s, {name} 1 %");
         case(title, path(50.0, 2.0, 1.0, flow), &[Bar::MeanTimesOff(times)])

@@ -127,6 +127,16 @@ fn a_decimating_client_reveals_a_gap_by_replying_early() {
     assert_eq!(beats[20].chain, 196);
 }
 
+#[test]
+fn batches_that_were_equally_long_by_chance_are_no_count() {
+    let counts_high = |equal: u64| {
+        let by_twos = (1..40u64).map(|n| n * 2);
+        let (rhythm, _) = beats(by_twos.chain((1..=equal).map(|n| 78 + n * 7)));
+        rhythm.counts_high()
+    };
+    assert!(!counts_high(2) && counts_high(3));
+}
+
 /// Eight packets at once every 33 ms, each reply to two of them 3 ms after the one before.
 #[test]
 fn bursts_over_a_slow_hop_are_not_taken_for_decimation() {

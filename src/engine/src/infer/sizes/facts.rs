@@ -48,6 +48,8 @@ pub(crate) enum Reading {
     Noise,
     /// One more gap.
     NewGap(GapSign),
+    /// One more gap if the next one says so as well.
+    Unsure,
     /// One more gap that no packet of this hop has left.
     Upstream,
     /// No gap is left.

@@ -120,6 +120,23 @@ fn small_steps_move_the_base_but_late_replies_do_not() {
 }
 
 #[test]
+fn where_packets_are_close_the_floor_asks_twice() {
+    let close = |size, open| Facts { overlaps: true, ..facts(size, open) };
+    // Two bytes above the smallest size, and one above the usual one.
+    let mut s = with_base(36);
+    assert_eq!(s.read(&close(37, 0)), Reading::Plain);
+    assert_eq!(s.read(&close(38, 0)), Reading::Unsure);
+    let Reading::NewGap(sign) = s.clone().read(&close(38, 0)) else { panic!() };
+    assert_eq!(sign.kind, SignKind::Floor);
+    assert_eq!(s.read(&close(37, 0)), Reading::Plain, "it was a frame of the client's own");
+    assert_eq!(s.read(&close(38, 0)), Reading::Unsure, "and is none of a gap's either");
+    let high = Facts { counts_high: true, ..close(38, 0) };
+    assert!(is_gap(s.clone().read(&high)), "of ten packets' replies the next one is far");
+    assert_eq!(s.read(&close(37, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&close(39, 0))), "two bytes above the usual size need no second one");
+}
+
+#[test]
 fn packets_of_the_clients_own_are_noise_until_confirmed() {
     let mut s = with_base(36);
     assert_eq!(s.read(&facts(80, 0)), Reading::Noise);
