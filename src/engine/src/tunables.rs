@@ -298,7 +298,7 @@ tunables! {
     share_allowance: u64 = 48;
     /// Copies on mere suspicion are sent while all that repaired nothing are below this share,
     /// in percent. Chosen: a little below the configured share's default.
-    suspicion_percent: u64 = 9;
+    suspicion_percent: u32 = 9;
     /// Bytes of copies of all flows in a second, whatever else goes by. Chosen: the first
     /// flights of nine connections that begin at once on an idle router.
     ceiling_floor: u64 = 128 * 1024;

@@ -99,7 +99,7 @@ impl Config {
         let reasons = [
             (self.mode != Mode::Routed, "mode is not 'routed'"),
             (self.direction != Repaired::Down, "direction is not 'down'"),
-            (self.reports(), "repair is not 'infer', so packets may have to be taken out"),
+            (self.reports(), "repair is not 'infer', so packets may be taken out"),
             (self.device.is_empty(), "there is no device or network"),
             (self.device.len() > MOST_RINGS, "there are more than 8 devices"),
         ];

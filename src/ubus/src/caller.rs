@@ -44,7 +44,7 @@ impl fmt::Display for Failure {
             }
             Failure::Io(error) => error.fmt(f),
             Failure::Nonsense => Malformed.fmt(f),
-            Failure::NoObject => f.write_str("there is no such object, or it is not for this user"),
+            Failure::NoObject => f.write_str("no such object, or not for this user"),
             Failure::Refused(status) => {
                 write!(f, "the daemon refused: {}", meaning(*status))
             }

@@ -10,6 +10,7 @@ use crate::infer::sign::{GapSign, SignKind};
 use crate::infer::sizes::{Facts, Reading};
 use crate::infer::stall::Moment;
 use crate::measure::margin::Margin;
+use crate::measure::rtt::CLOSE;
 use crate::rules::Rule;
 use crate::time::{Nanos, Time, US};
 
@@ -99,10 +100,18 @@ impl Flow {
             self.release(cx, true);
             return Verdict::Forward;
         }
-        let open = !self.gaps.open().is_empty();
-        let tells = open && self.conceal.active() && !self.harmless(&beat);
-        if !(tells || reading == Reading::Unsure && self.waits_for_another(cx)) {
+        // What shows a gap only if the next one does so as well waits for that one, as it would tell the sender of the
+        // loss: for no longer than a packet's way to the client and back.
+        let tells = match reading {
+            Reading::Unsure => self.conceals(cx),
+            _ => self.conceal.active() && !self.gaps.open().is_empty() && !self.harmless(&beat),
+        };
+        if !tells {
             return Verdict::Forward;
+        }
+        if !self.conceal.active() {
+            self.conceal.await_next(cx.now, cx.now + self.rtt.get());
+            self.event(cx, EventKind::HoldStart);
         }
         if self.hold(cx, handle) {
             Verdict::Hold
@@ -110,17 +119,6 @@ impl Flow {
             self.release(cx, true);
             Verdict::Forward
         }
-    }
-
-    /// Whether a reply that shows a gap only if the next one does so as well is held until then: it would
-    /// tell the sender of the loss. That takes no longer than a packet's way to the client and back.
-    fn waits_for_another(&mut self, cx: &mut Context<'_>) -> bool {
-        let waits = !self.conceal.active() && self.conceals(cx);
-        if waits {
-            self.conceal.await_next(cx.now, cx.now + self.rtt.get());
-            self.event(cx, EventKind::HoldStart);
-        }
-        waits
     }
 
     /// Does what a reply asks for; true if it is the one to go first, and what is held
@@ -315,7 +313,7 @@ impl Flow {
             tells_first: self.gaps.tells_first(now, self.acknowledged, soonest, latest),
             due: self.gaps.may_be_closed(now, soonest),
             all_tried: self.gaps.all_tried(now, self.rtt.get() + tolerance),
-            overlaps: self.overlaps() && !self.missed.active(),
+            close: self.pace.spacing() < CLOSE && !self.missed.active(),
             missed: self.missed.active(),
             at_once: previous.is_some_and(|previous| now.since(previous) < RIGHT_AFTER),
             counts_high: self.rhythm.counts_high(),
@@ -395,8 +393,6 @@ impl Flow {
     /// acknowledges less than three packets beyond each gap (RFC 9002, section
     /// 6.1.1), and the gaps should be closed before an eighth of a round trip
     /// has passed (section 6.1.2).
-    // Inlined it takes 190 bytes more on MIPS.
-    #[inline(never)]
     fn harmless(&self, beat: &Beat) -> bool {
         let patience = self.time_threshold();
         beat.certain

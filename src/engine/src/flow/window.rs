@@ -204,11 +204,6 @@ impl Flow {
         self.rtt.replies().is_some_and(|replies| 2 * replies.lateness > batch)
     }
 
-    /// Whether packets follow each other so closely that several losses are repaired at a time.
-    pub(super) fn overlaps(&self) -> bool {
-        self.pace.spacing() < CLOSE && self.budget.proven()
-    }
-
     /// Whether the host is later than packets are apart.
     pub(super) fn is_late(&self, cx: &Context<'_>) -> bool {
         self.rtt.replies().is_some_and(|replies| self.later(cx, replies.lateness))

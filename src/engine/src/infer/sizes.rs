@@ -220,7 +220,7 @@ impl Sizes {
         let restless = facts.repeats && self.restless.is();
         // One byte more than the smallest is mostly a frame of the client's own that comes now and then: a gap
         // is still there in the next reply, which is close where packets are.
-        let unsure = by_floor && facts.overlaps && !facts.counts_high;
+        let unsure = by_floor && facts.close && !facts.counts_high;
         if (restless || unsure) && !self.repeated(facts, excess) {
             return if unsure { Reading::Unsure } else { Reading::Plain };
         }
@@ -366,7 +366,7 @@ impl Sizes {
             return self.sign(facts, SignKind::Rhythm);
         }
         let rise = excess - level;
-        if facts.overlaps && self.makes_up_two(facts, excess, rise) {
+        if facts.close && self.makes_up_two(facts, excess, rise) {
             let sign = self.sign(facts, SignKind::Step);
             self.awaited = None;
             return sign;

@@ -100,7 +100,7 @@ impl Budget {
     /// Whether a copy may be sent on mere suspicion.
     pub fn speculative(&self) -> bool {
         let percent = if self.very_lossy() { 100 } else { self.tunables.suspicion_percent() };
-        self.proven() && self.extra.saturating_mul(100) < self.packets * percent
+        self.proven() && self.leaves_one(0, percent)
     }
 
     /// Copies allowed for a first attempt: some are always free to go, or a hop could never
@@ -131,8 +131,15 @@ impl Budget {
 
     /// Whether one more copy stays within the configured share.
     pub fn within_share(&self, percent: u32) -> bool {
-        let share = self.packets.saturating_mul(u64::from(percent)) / 100;
-        percent > 0 && self.extra < self.tunables.share_allowance() + share
+        percent > 0 && self.leaves_one(self.tunables.share_allowance(), percent)
+    }
+
+    /// Whether one more copy beyond `free` ones is within so many of a hundred packets.
+    // Inlined it takes 50 to 110 bytes more on MIPS.
+    #[inline(never)]
+    fn leaves_one(&self, free: u64, percent: u32) -> bool {
+        let charged = (self.extra + 1).saturating_sub(free);
+        charged.saturating_mul(100) <= self.packets.saturating_mul(u64::from(percent))
     }
 }
 

@@ -113,9 +113,9 @@ pub fn clients(answer: &Value) -> String {
 fn nobody(radio: &str) -> &'static str {
     match radio {
         "off" => "no clients now; access points are not asked (option 'radio')",
-        "no radio" => "no clients now; this router has no Wi-Fi that can be asked",
+        "no radio" => "no clients now; this router has no Wi-Fi to ask",
         "no access point" => "no clients now; no access point is on the helped networks",
-        "fails" => "no clients now; the Wi-Fi cannot be asked, the log may say why",
+        "fails" => "no clients now; the Wi-Fi cannot be asked: see the log",
         _ => "no clients now",
     }
 }

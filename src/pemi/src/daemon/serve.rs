@@ -382,7 +382,7 @@ impl Daemon {
         let firewall = self.firewall.as_ref();
         errors.extend(firewall.and_then(Firewall::error).map(str::to_string));
         if firewall.is_none() && self.config.firewall == config::Firewall::Nft {
-            errors.push("firewall rules are not loaded; see the log of the start".into());
+            errors.push("firewall rules are not loaded; see the log".into());
         }
         errors.extend(self.seeing.error(&self.config));
         errors.extend(self.sidekick.error().map(str::to_string));

@@ -126,14 +126,13 @@ impl Told {
         }
         let what = match trouble {
             Trouble::Away(error) => format!("is ubusd running? {error}"),
-            Trouble::Unwelcome => "ubusd closes the connection at once: the user and the group of \
-                 this process need names in /etc/passwd and /etc/group"
+            Trouble::Unwelcome => "ubusd closes the connection: this process's user and group \
+                 need names in /etc/passwd and /etc/group"
                 .into(),
-            Trouble::Nonsense => "what answers there does not speak like ubusd".into(),
+            Trouble::Nonsense => "what answers is not ubusd".into(),
             Trouble::Refused(status) => format!(
-                "object {} is refused ({}): either another process has it (is another pemi \
-                 running?) or this user must not publish it: check /usr/share/acl.d/pemi.json, \
-                 then killall -HUP ubusd",
+                "object {} is refused ({}): another process has it (another pemi?), or this user must \
+                 not publish it: check /usr/share/acl.d/pemi.json, then killall -HUP ubusd",
                 OBJECT,
                 meaning(*status)
             ),

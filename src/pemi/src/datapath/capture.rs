@@ -99,9 +99,9 @@ impl fmt::Display for Trouble {
             Trouble::Refused(number) => {
                 write!(f, "the kernel gives no ring: {}", io::Error::from_raw_os_error(*number))
             }
-            Trouble::Merged => f.write_str(
-                "a device is handed several packets in one, or some of more than 1500 bytes",
-            ),
+            Trouble::Merged => {
+                f.write_str("a device is handed several packets in one, or some above 1500 bytes")
+            }
             Trouble::Untrue => f.write_str("a packet sent for a trial was not in the ring"),
             Trouble::Silent => {
                 f.write_str("nothing was seen though clients get answers: hardware may forward it")

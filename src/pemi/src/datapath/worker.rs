@@ -179,7 +179,7 @@ impl<C: Capture, O: Outlet> Worker<C, O> {
             self.realtime_refused = true;
             log::warn!(
                 "no real-time priority: {error}; repairs come late while the router is busy \
-                 (CAP_SYS_NICE is needed, or option realtime_priority 0) priority={realtime_priority}"
+                 (needs CAP_SYS_NICE, or option realtime_priority 0) priority={realtime_priority}"
             );
         }
         // The kernel checks the rights again at each verdict, and at each socket that is

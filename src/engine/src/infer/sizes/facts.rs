@@ -27,8 +27,8 @@ pub(crate) struct Facts {
     pub all_tried: bool,
     /// More was missed than the copies that went can have filled.
     pub missed: bool,
-    /// Packets follow each other so closely that several gaps are open at a time.
-    pub overlaps: bool,
+    /// Packets follow each other so closely that the next reply is near, and several gaps are open at a time.
+    pub close: bool,
     /// It came right after another one.
     pub at_once: bool,
     /// Replies that become shorter are heeded, and a sign has to be repeated where sizes vary.

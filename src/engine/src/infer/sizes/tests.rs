@@ -33,7 +33,7 @@ fn two_bytes_more_is_a_gap_and_less_is_its_repair() {
 
 #[test]
 fn a_gap_shows_by_one_byte_if_the_one_before_came_with_a_longer_field() {
-    let close = |size, open| Facts { overlaps: true, ..facts(size, open) };
+    let close = |size, open| Facts { close: true, ..facts(size, open) };
     let mut s = with_base(36);
     assert!(is_gap(s.read(&close(39, 0))));
     assert_eq!(s.read(&close(40, 1)), Reading::Plain, "the field may be longer still");
@@ -121,7 +121,7 @@ fn small_steps_move_the_base_but_late_replies_do_not() {
 
 #[test]
 fn where_packets_are_close_the_floor_asks_twice() {
-    let close = |size, open| Facts { overlaps: true, ..facts(size, open) };
+    let close = |size, open| Facts { close: true, ..facts(size, open) };
     // Two bytes above the smallest size, and one above the usual one.
     let mut s = with_base(36);
     assert_eq!(s.read(&close(37, 0)), Reading::Plain);

@@ -54,7 +54,7 @@ pub fn sentence(known: &Known) -> String {
             format!("No difference yet: with help, downloads were {}.", times(it))
         }
         _ if !known.compares => {
-            "Nothing to compare with: option control_percent leaves no flow alone.".into()
+            "Nothing to compare: option control_percent leaves no flow alone.".into()
         }
         _ => format!("Too few downloads of more than 500 kB to tell yet ({counts})."),
     }
