@@ -77,7 +77,8 @@ const QUINN_HOST: Lateness =
     Lateness { wake_ms: 0.05, reply_ms: 0.1, pause_percent: 0.0, pause_ms: 0.0, handshake_ms: 0.5 };
 /// Go's runtime stands still now and then: at 100 Mbit/s, with help, the oldest packet that a reply is about has waited for more
 /// than 2 to 4 ms in two replies of a hundred, some of them because the sender had nothing to send. How often it
-/// does by itself is chosen: with it as many losses are told as were, and as many packets a reply.
+/// does by itself is chosen: with it downloads at 100 Mbit/s are as fast as they were (6 and 7 % of the
+/// losses told, simulated 9 to 11; 2.4 packets a reply, simulated 2.2).
 const QUIC_GO_HOST: Lateness =
     Lateness { wake_ms: 0.1, reply_ms: 0.2, pause_percent: 0.5, pause_ms: 4.0, handshake_ms: 1.0 };
 
