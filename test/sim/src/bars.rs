@@ -28,6 +28,9 @@ use crate::scenario::Scenario;
 pub use checks::{Bar, Runs};
 pub use grid::cases;
 
+/// [`judge_in_doubt`] begins with one in so many seeds.
+const FIRST_PART: u64 = 3;
+
 /// A scenario and what is asked of the engine in it.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -70,6 +73,11 @@ impl Row {
         let reason = if holds { None } else { open::reason(&name) };
         Row { name, holds, bar, value, goodput_mbps: None, seeds: 1, reason, nearly: holds }
     }
+
+    /// Whether it does not even nearly hold, and no reason is known for that.
+    pub fn is_wrong(&self) -> bool {
+        !self.nearly && self.reason.is_none()
+    }
 }
 
 /// Medians of a case, Mbit/s; all flows together.
@@ -81,6 +89,31 @@ pub struct Goodput {
     /// Only where a bar asks for it: it costs a third of the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lossless: Option<f64>,
+}
+
+/// Judges the cases as [`judge`] does, but all with a part of the seeds first, and with all of them only those of
+/// which a row is then wrong.
+pub fn judge_in_doubt(
+    cases: &[Case],
+    seeds: u64,
+    progress: impl Fn(usize) -> ProgressBar,
+) -> anyhow::Result<Vec<Row>> {
+    let mut rows = judge(cases, seeds.div_ceil(FIRST_PART), &progress)?;
+    let mut first = 0;
+    let mut again = Vec::new();
+    let mut places = Vec::new();
+    for case in cases {
+        let those = first..first + case.bars.len();
+        first = those.end;
+        if rows[those.clone()].iter().any(Row::is_wrong) {
+            again.push(case.clone());
+            places.extend(those);
+        }
+    }
+    for (place, row) in places.into_iter().zip(judge(&again, seeds, progress)?) {
+        rows[place] = row;
+    }
+    Ok(rows)
 }
 
 /// Runs the cases with seeds from 1 on and judges them.
@@ -130,4 +163,31 @@ pub fn judge(
         }
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Flow;
+
+    #[test]
+    fn only_what_is_wrong_with_few_seeds_is_run_with_all() {
+        let flows = vec![Flow { bytes: 100_000, ..Flow::default() }];
+        let scenario = Scenario { flows, ..Scenario::default() };
+        let case = |name: &str, bars: &[Bar]| {
+            let (name, scenario) = (name.to_owned(), scenario.clone());
+            Case { name, scenario, bars: bars.to_vec() }
+        };
+        let cases = [
+            case("right", &[Bar::OfLossless(0.1)]),
+            case("wrong", &[Bar::OfLossless(0.1), Bar::OfLossless(2.0)]),
+            case("right, too", &[Bar::TimesOff(0.1)]),
+        ];
+        let rows = judge_in_doubt(&cases, 6, |_| ProgressBar::hidden()).unwrap();
+        let seeds: Vec<u64> = rows.iter().map(|row| row.seeds).collect();
+        assert_eq!(seeds, [2, 6, 6, 2]);
+        let wrong: Vec<_> = rows.iter().filter(|row| row.is_wrong()).collect();
+        assert_eq!(wrong.len(), 1);
+        assert!(wrong[0].name.starts_with("wrong: ") && wrong[0].bar.starts_with(">= 2"));
+    }
 }
