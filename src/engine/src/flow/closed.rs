@@ -94,7 +94,7 @@ impl Flow {
                 self.repaired(cx, now.since(gap.opened));
             }
         }
-        self.sizes.closed(now, by_floor);
+        self.sizes.closed(by_floor);
         self.gaps.clear();
         self.missed.end();
     }

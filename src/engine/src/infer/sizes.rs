@@ -64,6 +64,8 @@ pub(crate) struct Sizes {
     odd_run: u32,
     /// A size at which the client sends small packets of its own.
     aside: i32,
+    /// The last reply, and it alone, was one range shorter than usual.
+    dipped: bool,
     ones: u32,
     /// Replies since the last gap opened.
     since_gap: u32,
@@ -93,6 +95,7 @@ impl Sizes {
             odd_size: 0,
             odd_run: 0,
             aside: 0,
+            dipped: false,
             ones: 0,
             since_gap: 0,
             unconfirmed: None,
@@ -138,6 +141,7 @@ impl Sizes {
 
     /// Judges a reply.
     pub fn read(&mut self, facts: &Facts) -> Reading {
+        self.floor.replied();
         if facts.open == 0
             && let Some(level) = self.unconfirmed.take()
             && facts.size >= level
@@ -154,7 +158,7 @@ impl Sizes {
         if facts.open == 0
             && (1..*STEP.end()).contains(&excess)
             && !FIELDS_GROW.contains(&facts.beat.trigger)
-            && self.floor.is_just_below(base, facts.now)
+            && self.floor.is_just_below(base)
         {
             by_floor = excess == 1;
             excess += 1;
@@ -261,15 +265,27 @@ impl Sizes {
         facts.beat.early && facts.beat.trigger > self.marked + SAME_GAP
     }
 
+    /// Whether a reply is one of the small packets of the client's own that are about as long as acknowledgements.
+    fn is_aside(&self, facts: &Facts, excess: i32) -> bool {
+        excess < 0 && facts.size == self.aside && !facts.counts_high
+    }
+
     fn read_closed(&mut self, facts: &Facts, excess: i32, by_floor: bool) -> Reading {
         let size = facts.size;
-        let odd = excess > *STEP.end() || excess < SHORTER;
+        let odd = excess > *STEP.end() || excess < SHORTER || self.is_aside(facts, excess);
         if !odd {
             self.odd_run = 0;
         } else if (size - self.odd_size).abs() <= 1 {
             self.odd_run += 1;
         } else {
             (self.odd_size, self.odd_run) = (size, 1);
+        }
+        let dips = excess == SHORTER && !odd && !facts.counts_high;
+        let dipped = core::mem::replace(&mut self.dipped, dips);
+        if dipped && size - self.last == -SHORTER {
+            // A range that has gone does not come back. A gap may have begun in the very reply after that; if the
+            // same size comes again, alone, it was none.
+            self.aside = self.last;
         }
         if STEP.contains(&excess) {
             return self.read_step(facts, excess, by_floor);
@@ -324,11 +340,12 @@ impl Sizes {
             return Reading::Closed;
         }
         self.ones = if excess == 1 { self.ones + 1 } else { 0 };
-        if excess <= TOO_SHORT {
+        let too_short = excess <= TOO_SHORT;
+        if too_short || self.is_aside(facts, excess) {
             // No repair makes a reply that short, but the base may be wrong.
             let confirmed = (size - self.odd_size).abs() <= 1 && self.odd_run > 0;
             (self.odd_size, self.odd_run) = (size, 1);
-            if !confirmed || facts.at_once || size <= self.aside {
+            if !confirmed || facts.at_once || too_short && size <= self.aside {
                 return Reading::Noise;
             }
         } else {
@@ -396,9 +413,9 @@ impl Sizes {
     }
 
     /// All gaps have closed; `by_floor` if only the floor had shown them.
-    pub fn closed(&mut self, now: Time, by_floor: bool) {
+    pub fn closed(&mut self, by_floor: bool) {
         self.ones = 0;
-        self.floor.closed(now, by_floor);
+        self.floor.closed(by_floor);
     }
 
     /// A gap was abandoned while others are `left`: its range stays until the sender prunes

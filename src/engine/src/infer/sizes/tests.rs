@@ -153,6 +153,30 @@ fn packets_of_the_clients_own_are_noise_until_confirmed() {
 }
 
 #[test]
+fn one_reply_a_range_shorter_than_those_around_it_is_a_packet_of_the_clients_own() {
+    let mut s = with_base(30);
+    assert_eq!(s.read(&facts(28, 0)), Reading::Plain, "a range may have gone");
+    assert!(is_gap(s.read(&facts(30, 0))), "and a gap have begun");
+    s.read(&facts(30, 1));
+    s.abandoned_all();
+    assert_eq!(s.read(&facts(28, 0)), Reading::Noise, "what that is is known by now");
+    assert_eq!(s.read(&facts(30, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(32, 0))));
+    assert_eq!(s.read(&facts(28, 1)), Reading::Noise);
+    assert_eq!(s.read(&facts(30, 1)), Reading::Closed);
+    let high = Facts { counts_high: true, ..facts(28, 0) };
+    assert_eq!(
+        s.clone().read(&high),
+        Reading::Plain,
+        "of ten packets' replies each may be the first after a gap"
+    );
+    // Twice in a row it is a range that has gone.
+    assert_eq!(s.read(&facts(28, 0)), Reading::Noise);
+    assert_eq!(s.read(&facts(28, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(30, 0))));
+}
+
+#[test]
 fn an_oscillating_size_switches_the_floor_off() {
     let mut s = with_base(36);
     let mut marks = 0;
@@ -162,7 +186,7 @@ fn an_oscillating_size_switches_the_floor_off() {
         s.read(&Facts { now, ..facts(37, 0) });
         if is_gap(s.read(&Facts { now, ..facts(38, 0) })) {
             marks += 1;
-            s.closed(now, true);
+            s.closed(true);
             s.rebase(37);
         }
         s.read(&Facts { now, ..facts(37, 0) });
