@@ -230,6 +230,18 @@ fn a_restart_costs_less_than_a_second() {
 }
 
 #[test]
+fn two_packets_with_the_identifier_where_counting_begins_are_no_outage() {
+    let mut scene = Scene::new(8_962_445_483_634_314_856);
+    // Packets 282 and 298 share theirs, and 298 is the first quACK's last after the restart.
+    (scene.interval, scene.width, scene.loss) = (packets(8), Width::Bits16, 0.02);
+    scene.restarts = vec![259];
+    let story = play(&scene);
+    assert!(wrong(&story).is_empty(), "{:?}", wrong(&story));
+    let found = story.packets[320..970].iter().filter(|packet| packet.lost);
+    assert!(found.clone().count() > 5 && found.clone().all(|packet| packet.reported.is_some()));
+}
+
+#[test]
 fn nobody_is_asked_for_ever_and_seldom() {
     let mut scene = Scene::new(4);
     scene.loss_back = 1.0;

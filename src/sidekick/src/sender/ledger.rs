@@ -40,7 +40,8 @@ pub(super) enum Outcome {
     Decoded,
     /// It does not; the sums were set to the router's.
     Undecodable,
-    /// Its last packet is not in the log.
+    /// Its last packet is not in the log, or sums have to be taken over and two packets
+    /// of the log have that one's identifier.
     Unknown,
 }
 
@@ -142,13 +143,19 @@ impl<I: Wide> Ledger<I> {
         }
     }
 
-    /// Takes the router's sums; the log begins with the packet that it got last.
-    fn resync(&mut self, received: &Quack<I>, position: usize) {
+    /// Takes the router's sums; the log begins with the packet that it got last. Where
+    /// two may be that one, a wrong choice would make all between them missing: then the
+    /// next quACK, which hardly has the same last packet, is waited for. False if so.
+    fn resync(&mut self, received: &Quack<I>, position: usize) -> bool {
+        let (last, later) = (self.ids.get(position), self.ids.iter().skip(position + 1));
+        self.in_step = !later.copied().any(|id| Some(&id) == last);
+        if !self.in_step {
+            return false;
+        }
         self.ids.drain(..position);
         self.packets.drain(..position);
         let (_, in_flight) = self.ids.make_contiguous().split_at(1);
         self.sent.resync(received, in_flight);
-        self.in_step = true;
         let last = self.packets.front().map_or(Duration::ZERO, |packet| packet.sent_at);
         let unsure = last.saturating_add(self.tolerance);
         for (index, packet) in self.packets.iter_mut().enumerate() {
@@ -159,6 +166,7 @@ impl<I: Wide> Ledger<I> {
                 packet.fate = Fate::Unsure;
             }
         }
+        true
     }
 
     /// Takes what is missing out of the sums, but not yet what may still come, and
@@ -322,17 +330,19 @@ impl<I: Wide> Books for Ledger<I> {
             return Outcome::Unknown;
         };
         let mut outcome = Outcome::Decoded;
+        let mut missing = None;
         if self.in_step {
-            let found = self.sent.decode(log, received).ok();
-            match found.or_else(|| self.burst(received, position)) {
-                Some(missing) => self.settle(next, seen, position, &missing),
-                None => {
-                    self.resync(received, position);
-                    outcome = Outcome::Undecodable;
-                }
+            missing = self.sent.decode(log, received).ok();
+            missing = missing.or_else(|| self.burst(received, position));
+            if missing.is_none() {
+                outcome = Outcome::Undecodable;
             }
-        } else {
-            self.resync(received, position);
+        }
+        match missing {
+            Some(missing) => self.settle(next, seen, position, &missing),
+            None if self.resync(received, position) => {}
+            None if outcome == Outcome::Undecodable => return outcome,
+            None => return Outcome::Unknown,
         }
         let later = self.ids.iter().position(|id| *id == last).map_or(0, |index| index + 1);
         self.judge_in_flight(seen, later);
