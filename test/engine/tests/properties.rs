@@ -154,6 +154,15 @@ fn wandering_reaches_what_matters() {
     assert!(sum(|stats| stats.losses_upstream) > 20, "{all:?}");
 }
 
+#[test]
+fn a_cap_shorter_than_the_hop_holds_for_all_holding() {
+    // Replies of which the next one tells whether they show a gap wait as well, for a round trip.
+    let config = Config { events: true, hold_cap: 0, release_after: None, ..Config::default() };
+    for seed in [5, 12, 21, 23, 27, 30] {
+        assert_eq!(wander(config.clone(), seed, 20_000, 2).longest, 0);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 800, failure_persistence: None, ..ProptestConfig::default()

@@ -110,7 +110,7 @@ impl Flow {
             return Verdict::Forward;
         }
         if !self.conceal.active() {
-            self.conceal.await_next(cx.now, cx.now + self.rtt.get());
+            self.conceal.await_next(cx.now, self.rtt.get().min(cx.config.hold_cap));
             self.event(cx, EventKind::HoldStart);
         }
         if self.hold(cx, handle) {

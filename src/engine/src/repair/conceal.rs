@@ -137,11 +137,11 @@ impl Conceal {
         self.first + Nanos::from(*after) * US
     }
 
-    /// Begins an episode that ends with the next reply, or at `until` if none comes.
-    pub fn await_next(&mut self, now: Time, until: Time) {
-        (self.since, self.latest) = (now, until);
+    /// Begins an episode that ends with the next reply, or after `longest` if none comes.
+    pub fn await_next(&mut self, now: Time, longest: Nanos) {
+        (self.since, self.latest) = (now, now + longest);
         (self.waits, self.own_data, self.ending) = (false, false, true);
-        self.deadline = Some(until);
+        self.deadline = Some(self.latest);
     }
 
     /// What is held waits to be told whether anything was lost, each packet for `patience`;
@@ -320,7 +320,7 @@ mod tests {
     fn what_awaits_the_next_reply_is_an_episode_of_its_own() {
         let mut c = Conceal::new(Tunables::DEFAULT);
         let at = |ms| Time::ZERO + ms * MS;
-        c.await_next(at(10), at(13));
+        c.await_next(at(10), 3 * MS);
         assert!(c.hold(at(10), Handle(1)));
         assert_eq!((c.active(), c.ending(), c.deadline()), (true, true, Some(at(13))));
         assert!(!c.extend(at(11), at(90), 60 * MS), "the gap was real: it goes on");

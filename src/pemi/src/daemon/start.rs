@@ -53,9 +53,7 @@ pub(crate) fn start(
             .ok(),
     };
     for name in direction::absent(&config.device) {
-        log::warn!(
-            "device {name} does not exist yet; its packets are told apart by port until it comes"
-        );
+        log::warn!("device {name} does not exist yet: ports tell its packets apart");
     }
     let doors = Doors { signals, control, ubus: Ubus::new(config.ubus.as_deref()) };
     Ok((Daemon::new(options, config, workers, guard, firewall, seeing, radio), doors, writer))

@@ -61,9 +61,7 @@ pub fn install(file: &Path) -> Result<(), Error> {
         return Ok(());
     }
     if apply(file)? == Outcome::Impossible {
-        log::warn!(
-            "no system-call filter: this kernel or processor has none; all else is as usual"
-        );
+        log::warn!("no system-call filter: this kernel or processor has none");
     }
     Ok(())
 }
