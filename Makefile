@@ -30,7 +30,7 @@ SIM := test/target/release/sim
 PORTABLE := package/portable
 
 .PHONY: help setup setup-all build build-core clean \
-	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu qemu-session test-wifi test-luci fuzz fuzz-corpus \
+	test test-rust test-python test-sim test-experiments test-package test-fleet test-sweep test-big-endian test-qemu qemu-session test-wifi test-luci test-properties fuzz fuzz-corpus \
 	lint deny advisories msrv \
 	demo benefit figure experiment experiments wifi wifi-radio sim sim-ablation sim-real bench bench-mips \
 	setup-package ipk apk luci-ipk luci-apk feed feed-key ipk-reproducible sdk upstream tarball release
@@ -154,6 +154,9 @@ FUZZ := $(PYTHON) test/fuzz/run.py
 
 fuzz: setup ## every parser and the engine with libFuzzer, one after the other (SECONDS=60, TARGET=engine, SEED=1)
 	@$(FUZZ) --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(TARGET)
+
+test-properties: setup ## properties with many random cases (CASES=10000), a quarter of an hour
+	PROPTEST_CASES=$(or $(CASES),10000) cargo test --release $(TESTBED) --no-fail-fast -p pemi-engine-tests -p pemi-sidekick-tests -p pemi-quack-tests
 
 fuzz-corpus: setup ## put what make fuzz has found into the corpus, as little as will do (TARGET=)
 	@$(FUZZ) --corpus $(TARGET)

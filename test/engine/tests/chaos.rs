@@ -293,7 +293,9 @@ fn play(config: Config, calls: Vec<(Clock, Call)>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 3 * ProptestConfig::default().cases, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn nothing_panics_and_nothing_is_lost(

@@ -362,7 +362,7 @@ fn any_connection_reaches_what_matters() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 200, failure_persistence: None, ..ProptestConfig::default()
+        failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -165,7 +165,7 @@ fn a_cap_shorter_than_the_hop_holds_for_all_holding() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 800, failure_persistence: None, ..ProptestConfig::default()
+        cases: 3 * ProptestConfig::default().cases, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -285,7 +285,7 @@ fn switching_it_off_lets_everything_go() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 100, failure_persistence: None, ..ProptestConfig::default()
+        cases: ProptestConfig::default().cases / 2, failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]

@@ -45,7 +45,9 @@ fn wrong(story: &Story) -> Vec<(usize, &Packet)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig {
+        cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default()
+    })]
 
     #[test]
     fn losses_are_found_and_nothing_else(

@@ -470,7 +470,7 @@ fn any_reports_reach_what_matters() {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 200, failure_persistence: None, ..ProptestConfig::default()
+        failure_persistence: None, ..ProptestConfig::default()
     })]
 
     #[test]
