@@ -39,6 +39,11 @@ impl Floor {
             && self.sizes.min().is_some_and(|min| size - i32::from(min) == 1)
     }
 
+    /// Whether the smallest is below this size.
+    pub fn is_below(&self, size: i32) -> bool {
+        self.sizes.min().is_some_and(|min| i32::from(min) < size)
+    }
+
     /// A reply came.
     pub fn replied(&mut self) {
         self.replies = self.replies.saturating_add(1);

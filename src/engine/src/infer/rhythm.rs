@@ -325,14 +325,16 @@ impl Rhythm {
         let Some((previous, previous_number)) = self.advance(&aim) else {
             return Some(Beat { fast: false, ..beat });
         };
-        let previous_certain = core::mem::replace(&mut self.previous_certain, aim.certain);
         beat.count = aim.number - previous_number;
+        let usual = self.usual_count();
+        // One that is about more packets than usual may be late, and about one less.
+        let certain = aim.certain && (usual == 0 || beat.count <= usual);
+        let previous_certain = core::mem::replace(&mut self.previous_certain, certain);
         // How long the first unacknowledged packet has waited for this reply.
         let waited = cache
             .after(previous)
             .and_then(|first| cache.record(first))
             .map_or(Nanos::MAX, |first| aim.due.since(first.at));
-        let usual = self.usual_count();
         self.decimating |= self.counts_high();
         self.decimating &=
             self.per_reply >= SELDOM && (usual == 0 || usual >= self.tunables.decimating_from());

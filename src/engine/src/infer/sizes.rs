@@ -150,6 +150,9 @@ impl Sizes {
         }
         let base = *self.base.get_or_insert(facts.size);
         let mut excess = facts.size - base;
+        if excess == 0 && facts.size == self.aside {
+            self.aside = 0;
+        }
         // Unless the usual size is that of small packets of the client's own.
         if (base - self.aside).abs() > 1 {
             self.restless.note(facts.open, excess);
@@ -255,7 +258,6 @@ impl Sizes {
         facts.shrinks
             && steady
             && SHRINK.contains(&excess)
-            && facts.beat.fast
             && !facts.beat.timer
             && facts.beat.count > 1
     }
@@ -267,7 +269,7 @@ impl Sizes {
 
     /// Whether a reply is one of the small packets of the client's own that are about as long as acknowledgements.
     fn is_aside(&self, facts: &Facts, excess: i32) -> bool {
-        excess < 0 && facts.size == self.aside && !facts.counts_high
+        excess <= SHORTER && facts.size == self.aside && !facts.counts_high
     }
 
     fn read_closed(&mut self, facts: &Facts, excess: i32, by_floor: bool) -> Reading {
@@ -361,6 +363,8 @@ impl Sizes {
         let fell = self.last - size;
         let by_copy = facts.copy_due || facts.tells_first && !facts.beat.fast && !facts.explained;
         let one_up = by_copy && !facts.missed && (fell > 0 || !facts.prunes);
+        // One byte less may be a range before the gap that takes a byte less, as the sender has seen a part of it.
+        let one_up = one_up && !self.floor.is_below(size - 1);
         if excess <= 0 || (excess == 1 && (one_up || settled)) {
             if facts.prunes && !settled && (1..facts.open).contains(&facts.due) {
                 // The others cannot have closed yet.

@@ -6,9 +6,8 @@
 
 use crate::time::{MS, Nanos, Time};
 
-/// Packets further apart than this were not sent one after the other (chosen: a little less than
-/// their distance at 10 Mbit/s, for which times were chosen), and this far apart they are taken to
-/// be until others have passed.
+/// Packets are taken to be no further apart than this (chosen: a little less than their distance at 10
+/// Mbit/s, for which times were chosen), and this far until others have passed.
 const WIDEST: Nanos = MS;
 /// What comes later than this is no more of the same burst (chosen: the distance of packets at 2
 /// Mbit/s), and so many that are not apart are a stream (chosen: a frame of a call at 7 Mbit/s and 30 frames a
@@ -19,15 +18,18 @@ const STREAM: u32 = 24;
 /// carry (RFC 9000, section 14). A frame of a call ends with a part of one.
 const FULL: usize = 1200;
 /// The distance follows each packet by one part in so many (chosen: half of those that are on a
-/// hop of 2 ms at 100 Mbit/s).
-const PART: Nanos = 16;
+/// hop of 2 ms at 100 Mbit/s), and by no more than the distance and this: a pause between two bursts says
+/// nothing of what is within them, and what came at once may be apart again.
+const PART: i32 = 16;
+const AT_ONCE: i32 = 100_000;
 /// Without the rule a packet is counted every so often: packets of 1,250 bytes at 9 Mbit/s
 /// (chosen: so that 90 of them are the 100 ms by which storms were known before).
 const TICK: u64 = 1_110_000;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    spacing: Nanos,
+    /// In nanoseconds: more than a millisecond is not needed.
+    spacing: u32,
     /// Packets since the last pause, and since the last one of another size.
     run: u32,
     full: usize,
@@ -36,14 +38,16 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub fn new() -> Pace {
-        Pace { spacing: WIDEST, run: 0, full: FULL, filled: 0 }
+        Pace { spacing: WIDEST as u32, run: 0, full: FULL, filled: 0 }
     }
 
     /// A packet follows the one before after this pause.
     pub fn forwarded(&mut self, pause: Nanos) {
         self.run = if pause < PAUSE { self.run.saturating_add(1) } else { 0 };
-        if pause < WIDEST {
-            self.spacing += (pause - self.spacing) / PART;
+        if pause < PAUSE {
+            let spacing = self.spacing as i32;
+            let further = pause.clamp(0, WIDEST) as i32 - spacing;
+            self.spacing = (spacing + further.min(spacing + AT_ONCE) / PART) as u32;
         }
     }
 
@@ -61,7 +65,7 @@ impl Pace {
 
     /// Mean distance of packets that follow each other closely, at most a millisecond.
     pub fn spacing(&self) -> Nanos {
-        self.spacing
+        self.spacing.into()
     }
 }
 
@@ -84,6 +88,24 @@ mod tests {
         assert!(pace.spacing() < 123 * US);
         (0..100).for_each(|_| pace.forwarded(900 * US));
         assert!(pace.spacing() > 880 * US);
+    }
+
+    #[test]
+    fn what_is_closer_by_chance_is_not_all_there_is() {
+        let mut pace = Pace::new();
+        for _ in 0..100 {
+            (0..9).for_each(|_| pace.forwarded(1190 * US));
+            pace.forwarded(400 * US);
+        }
+        assert!(pace.spacing() > 900 * US, "{}", pace.spacing());
+        for _ in 0..100 {
+            (0..9).for_each(|_| pace.forwarded(120 * US));
+            pace.forwarded(3 * MS);
+        }
+        assert!(pace.spacing() < 160 * US, "{}", pace.spacing());
+        (0..400).for_each(|_| pace.forwarded(0));
+        (0..100).for_each(|_| pace.forwarded(MS));
+        assert!(pace.spacing() > 900 * US, "{}", pace.spacing());
     }
 
     #[test]

@@ -248,16 +248,20 @@ impl LocalRtt {
     }
 
     /// Probes bound the estimate and tell how the hop's delay varies. Until copies have been replied to they
-    /// do so the more closely, the closer packets follow each other, of which `spacing` tells: what a
-    /// handshake took, in which the client makes keys, is too long by as much as several packets. Once copies
-    /// have told, an estimate goes up no further than probes say that it must.
+    /// do so the more closely, the closer packets follow each other, of which `spacing` tells, and most closely
+    /// the first time: what a handshake took, in which the client makes keys, is too long by as much as a packet,
+    /// or several. Once copies have told, an estimate goes up no further than probes say that it must.
     pub fn bound(&mut self, ping: Ping, spacing: Option<Nanos>) {
         let Ping { smallest, median, spread } = ping;
-        self.probed = true;
+        let first = !core::mem::replace(&mut self.probed, true);
         self.smallest = smallest;
         self.spread = spread;
         let spacing = spacing.filter(|_| self.quartiles.is_none());
-        let margin = spacing.map_or(Margin::Probed, |it| Margin::Packet(CLIENT_LATENCY + it));
+        let margin = match spacing {
+            None => Margin::Probed,
+            Some(_) if first => Margin::Packet(CLIENT_LATENCY),
+            Some(apart) => Margin::Packet(CLIENT_LATENCY + apart),
+        };
         let upper = median + margin.at(spread, self.tunables);
         if self.rtt < smallest || self.rtt > upper {
             let told = self.rtt < smallest && self.quartiles.is_some();

@@ -53,7 +53,7 @@ pub(crate) fn start(
             .ok(),
     };
     for name in direction::absent(&config.device) {
-        log::warn!("device {name} does not exist yet: ports tell its packets apart");
+        log::warn!("device {name} does not exist yet: ports tell packets apart");
     }
     let doors = Doors { signals, control, ubus: Ubus::new(config.ubus.as_deref()) };
     Ok((Daemon::new(options, config, workers, guard, firewall, seeing, radio), doors, writer))

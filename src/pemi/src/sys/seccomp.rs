@@ -61,7 +61,7 @@ pub fn install(file: &Path) -> Result<(), Error> {
         return Ok(());
     }
     if apply(file)? == Outcome::Impossible {
-        log::warn!("no system-call filter: this kernel or processor has none");
+        log::warn!("no system-call filter: the kernel has none");
     }
     Ok(())
 }

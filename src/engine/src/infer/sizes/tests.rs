@@ -59,6 +59,35 @@ fn a_gap_closed_one_byte_up_counts_only_when_a_copy_explains_it() {
 }
 
 #[test]
+fn a_range_that_takes_a_byte_less_is_no_repair_where_sizes_are_known_without_it() {
+    let due = |size| Facts { copy_due: true, ..facts(size, 1) };
+    // A range of 64 packets has a length of two bytes, and one of 63 of one.
+    let mut s = with_base(36);
+    s.read(&facts(37, 0));
+    assert!(is_gap(s.read(&facts(39, 0))));
+    assert_eq!(s.read(&due(38)), Reading::Plain, "two above the smallest");
+    assert_eq!(s.clone().read(&due(37)), Reading::Closed);
+    assert_eq!(s.read(&due(36)), Reading::Closed);
+    let mut s = with_base(36);
+    assert!(is_gap(s.read(&facts(38, 0))));
+    assert_eq!(s.read(&due(37)), Reading::Closed, "the range has become longer by it");
+}
+
+#[test]
+fn what_is_the_usual_size_is_no_packet_of_the_clients_own() {
+    let mut s = with_base(38);
+    s.read(&facts(36, 0));
+    s.read(&facts(38, 0));
+    s.rebase(38);
+    assert_eq!(s.clone().read(&facts(36, 0)), Reading::Noise);
+    s.rebase(36);
+    assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+    s.rebase(38);
+    assert_eq!(s.read(&facts(36, 0)), Reading::Plain);
+    assert!(is_gap(s.read(&facts(38, 0))));
+}
+
+#[test]
 fn what_gets_shorter_before_a_copy_can_be_replied_to_has_shed_ranges() {
     let early = |size, open| Facts { prunes: true, ..facts(size, open) };
     let mut s = with_base(40);

@@ -59,7 +59,9 @@ fn no_copy_tells_of_less_than_what_probes_take() {
 fn a_handshake_is_no_round_trip_where_packets_are_close() {
     let ping = Ping { smallest: 2 * MS, median: 2 * MS, spread: 0 };
     let bounded = |spacing, copies| {
-        let mut rtt = after_handshake(2_600);
+        let mut rtt = after_handshake(2_240);
+        rtt.bound(ping, spacing);
+        rtt.lengthen(360 * US);
         (0..copies).for_each(|n| rtt.repaired(at(n), 2_600 * US, true));
         rtt.bound(ping, spacing);
         rtt.get()
@@ -68,6 +70,13 @@ fn a_handshake_is_no_round_trip_where_packets_are_close() {
     assert_eq!(bounded(Some(MS), 0), 2_600 * US, "the next packet is further away");
     assert_eq!(bounded(Some(240 * US), 0), 2_250 * US);
     assert_eq!(bounded(Some(240 * US), 3), 2_600 * US, "copies have told");
+    let mut rtt = after_handshake(2_600);
+    rtt.bound(ping, Some(MS));
+    assert_eq!(
+        rtt.get(),
+        2_250 * US,
+        "nothing but the handshake has told, in which a client makes keys"
+    );
 }
 
 #[test]
