@@ -98,6 +98,16 @@ fn what_is_no_news_makes_the_reply_before_no_more_certain() {
 }
 
 #[test]
+fn after_a_reply_that_may_be_late_no_packet_is_known_to_be_the_next() {
+    let adjacent = |last: [u64; 2]| {
+        let (_, beats) = beats((1..50).map(|n| n * 2).chain(last));
+        beats.last().is_some_and(|beat| beat.adjacent)
+    };
+    assert!(adjacent([100, 101]));
+    assert!(!adjacent([101, 102]), "it may have been about the 100th, of two packets as usual");
+}
+
+#[test]
 fn of_packets_close_together_none_is_known_to_be_the_next() {
     let adjacent = |spacing| {
         let acknowledged = (1..20u64).map(|n| n * 10).chain([196, 197, 198, 199]);
