@@ -258,6 +258,7 @@ impl Sizes {
         facts.shrinks
             && steady
             && SHRINK.contains(&excess)
+            && facts.beat.fast
             && !facts.beat.timer
             && facts.beat.count > 1
     }
